@@ -1,0 +1,74 @@
+"""What a policy sees: the base observation and the history feature, as named fields with one packing."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from anyhull.arithmetic import Number, namespace, sin_cos, wrap
+
+
+class Observation(NamedTuple):
+    """The base observation o, 6N + 12 = 72 numbers. Errors are reference minus actual, so they point to the goal."""
+
+    position_error: Any
+    """Reference position in the body frame, (2,), m."""
+    heading_error: Any
+    """Reference heading minus heading in [-pi, pi), (1,), rad."""
+    velocity_error: Any
+    """Reference velocity minus velocity, each in its own body frame, (3,), m/s, m/s, rad/s."""
+    velocity: Any
+    """Velocity in the body frame, (3,), m/s, m/s, rad/s."""
+    lookahead: Any
+    """For each of the N coming periods: position in the body frame, heading difference, velocity; (N, 6)."""
+    previous: Any
+    """Previous normalized command, (3,)."""
+
+
+class History(NamedTuple):
+    """The adapter's feature h, 9 numbers."""
+
+    displacement: Any
+    """Motion since the last control period in the present body frame, (3,), m, m, rad."""
+    velocity: Any
+    """Velocity in the body frame, (3,)."""
+    previous: Any
+    """Previous normalized command, (3,)."""
+
+
+OBSERVATION_SIZE = 72
+HISTORY_SIZE = 9
+
+
+def observe(pose: Any, velocity: Any, window: Any, previous: Any) -> Observation:
+    """The base observation of one boat: pose (3,), velocity (3,), window (11, 6), previous command (3,)."""
+    xp = namespace(window, pose, velocity)
+    dx, dy = into_body(window[:, 0] - pose[0], window[:, 1] - pose[1], pose[2])
+    turn = wrap(window[:, 2] - pose[2])
+    seen = xp.concatenate([xp.stack([dx, dy, turn], axis=1), window[:, 3:]], axis=1)
+    return Observation(
+        position_error=seen[0, :2],
+        heading_error=seen[0, 2:3],
+        velocity_error=seen[0, 3:] - velocity,
+        velocity=velocity,
+        lookahead=seen[1:],
+        previous=previous,
+    )
+
+
+def recall(pose: Any, before: Any, velocity: Any, previous: Any) -> History:
+    """The history feature of one boat: pose and pose one period `before` (3,), velocity (3,), previous command (3,)."""
+    dx, dy = into_body(pose[0] - before[0], pose[1] - before[1], pose[2])
+    displacement = namespace(pose, before).stack([dx, dy, wrap(pose[2] - before[2])])
+    return History(displacement, velocity, previous)
+
+
+def pack(fields: Observation | History) -> Any:
+    """The fields in order as one vector: (72,) or (9,)."""
+    return namespace(*fields).concatenate([field.reshape(-1) for field in fields])
+
+
+def into_body(dx: Number, dy: Number, psi: Number) -> tuple[Number, Number]:
+    """An inertial-frame vector in the frame of a body that heads along psi."""
+    sin, cos = sin_cos(psi)
+    return cos * dx + sin * dy, cos * dy - sin * dx
+

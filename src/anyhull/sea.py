@@ -1,0 +1,132 @@
+"""Current, wind, waves and actuator delay: what acts on a boat beside its own command."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from anyhull.arithmetic import Number, clip, namespace
+from anyhull.dynamics import PERIOD
+from anyhull.errors import InputError
+
+
+@dataclass(frozen=True)
+class Sea:
+    """Bounds and pace of the disturbances, and the range of the actuator delay.
+
+    Current and force are Ornstein-Uhlenbeck processes about zero with a stationary standard deviation of half
+    their bound, started in their stationary state.
+    """
+
+    current: float = 0.0
+    """Largest magnitude of the inertial-frame current, m/s."""
+    force: float = 0.0
+    """Largest body-frame wind and wave force on each axis, as a fraction of the actuator limit."""
+    delay: tuple[float, float] = (0.0, 0.0)
+    """Range from which the actuator delay of a run is drawn, s."""
+    current_decay: float = 0.05
+    """Decay rate lambda of the current, 1/s."""
+    force_decay: float = 0.5
+    """Decay rate of the wind and wave force, 1/s."""
+
+    def __post_init__(self) -> None:
+        for name in ("current", "force"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise InputError(f"{name} = {getattr(self, name)!r}: must be zero or more and finite")
+        for name in ("current_decay", "force_decay"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise InputError(f"{name} = {getattr(self, name)!r}: must be positive and finite")
+        low, high = self.delay
+        if not 0 <= low <= high <= LONGEST_DELAY:
+            raise InputError(f"delay = {self.delay!r}: must be 0 <= low <= high <= {LONGEST_DELAY} s")
+
+    @staticmethod
+    def ideal() -> Sea:
+        """Still water, no wind, no delay: the paper's simulation study."""
+        return PRESETS["ideal"]
+
+    @staticmethod
+    def field() -> Sea:
+        """What the paper trains for the water: 10 % wind and waves, current up to 0.2 m/s, delay 0 to 200 ms."""
+        return PRESETS["field"]
+
+    @staticmethod
+    def preset(name: str) -> Sea:
+        """The sea of that name: one of `PRESETS`."""
+        if name not in PRESETS:
+            near = difflib.get_close_matches(name, PRESETS, n=1)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise InputError(f"sea {name!r} is unknown: {hint}accepted are {', '.join(PRESETS)}")
+        return PRESETS[name]
+
+    @property
+    def commands(self) -> int:
+        """How many commands, the newest first, can be in force or on their way within one control period."""
+        return 1 + math.ceil(self.delay[1] / PERIOD - 1e-9)
+
+
+LONGEST_DELAY = 1.0
+"""Longest actuator delay that can be asked for, s."""
+
+PRESETS = {
+    "ideal": Sea(),
+    "current": Sea(current=0.2),
+    "wind": Sea(force=0.1),
+    "delay": Sea(delay=(0.2, 0.2)),
+    "field": Sea(current=0.2, force=0.1, delay=(0.0, 0.2)),
+    "rough": Sea(current=0.3, force=0.2, delay=(0.1, 0.3)),
+}
+"""Seas by name."""
+
+
+def drift(value: Number, normal: Number, bound: Number, decay: float, dt: float = PERIOD) -> Number:
+    """One exact step of an Ornstein-Uhlenbeck process of standard deviation bound / 2, before clipping."""
+    keep = math.exp(-decay * dt)
+    return keep * value + math.sqrt(1 - keep * keep) * (bound / 2) * normal
+
+
+def drift_current(current: Sequence[Number], normals: Sequence[Number], sea: Sea) -> tuple[Number, Number]:
+    """The inertial-frame current (x, y) one control period later, clipped in magnitude."""
+    return clip_current([drift(c, n, sea.current, sea.current_decay) for c, n in zip(current, normals, strict=True)], sea)
+
+
+def clip_current(current: Sequence[Number], sea: Sea) -> tuple[Number, Number]:
+    """`current`, scaled down to the largest magnitude where it exceeds it."""
+    x, y = current
+    xp = namespace(x)
+    # The small number keeps the square root differentiable at zero.
+    scale = xp.minimum(1.0, sea.current / xp.sqrt(x * x + y * y + 1e-12))
+    return x * scale, y * scale
+
+
+def drift_force(force: Sequence[Number], normals: Sequence[Number], sea: Sea) -> tuple[Number, ...]:
+    """The body-frame wind and wave force (fractions of the limits) one control period later, clipped on each axis."""
+    return tuple(
+        clip(drift(f, n, sea.force, sea.force_decay), -sea.force, sea.force)
+        for f, n in zip(force, normals, strict=True)
+    )
+
+
+def delayed(commands: Sequence[Sequence[Number]], delay: Number, parts: int) -> list[tuple[Number, ...]]:
+    """The command in force over each of `parts` equal parts of a control period that begins now.
+
+    `commands` are those given at the start of this and of earlier periods, the newest first: enough of them to
+    reach back over `delay` (s), which need not be a multiple of anything. A part in which the command changes
+    gets the mean over it, so that the impulse is exact.
+    """
+    width = PERIOD / parts
+    xp = namespace(delay)
+    in_force = []
+    for part in range(parts):
+        begin, end = part * width, (part + 1) * width
+        # Command i takes effect `delay` after it was given, i periods ago, and lasts one period.
+        shares = [
+            clip(xp.minimum(end, delay - (i - 1) * PERIOD) - xp.maximum(begin, delay - i * PERIOD), 0.0, width) / width
+            for i in range(len(commands))
+        ]
+        in_force.append(
+            tuple(sum(share * command[axis] for share, command in zip(shares, commands, strict=True)) for axis in range(3))
+        )
+    return in_force

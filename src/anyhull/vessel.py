@@ -1,0 +1,380 @@
+"""Vessels: parameters, actuator limits, thrusters, and the nine normalized components of a boat."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import tomllib
+from dataclasses import MISSING, dataclass, fields
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
+
+from anyhull.errors import InputError
+
+Triple = tuple[float, float, float]
+Kind = Literal["fixed", "azimuth", "tunnel"]
+Actuation = Literal["full", "under"]
+T = TypeVar("T", "Vessel", "Thruster")
+
+
+class Normalized(NamedTuple):
+    """The privileged vector e: the coefficients of the equations of motion per unit of inertia."""
+
+    alpha_u: float
+    """Peak surge acceleration F_x^max / (m - X_udot), m/s²."""
+    alpha_v: float
+    """Peak sway acceleration F_y^max / (m - Y_vdot), m/s²."""
+    alpha_r: float
+    """Peak yaw acceleration M_z^max / I_comb, rad/s²."""
+    inv_tau_u: float
+    """Surge damping rate X_u / (m - X_udot), 1/s."""
+    inv_tau_v: float
+    """Sway damping rate Y_v / (m - Y_vdot), 1/s."""
+    inv_tau_r: float
+    """Yaw damping rate N_r / I_comb, 1/s."""
+    c_rv: float
+    """Coriolis coupling of r·v into surge, (m - Y_vdot) / (m - X_udot)."""
+    c_ru: float
+    """Coriolis coupling of r·u into sway, -1 / c_rv."""
+    c_uv: float
+    """Munk coupling of u·v into yaw, (Y_vdot - X_udot) / I_comb, 1/m²."""
+
+
+TRAINED: dict[str, tuple[float, float]] = {
+    "alpha_u": (0.15, 12.0),
+    "alpha_v": (0.11, 11.0),
+    "alpha_r": (0.10, 86.0),
+    "inv_tau_u": (0.007, 34.0),
+    "inv_tau_v": (0.019, 34.0),
+    "inv_tau_r": (0.003, 25.0),
+    "c_rv": (0.06, 29.0),
+    "c_ru": (-16.0, -0.03),
+    "c_uv": (-218.0, 218.0),
+}
+"""The paper's table of normalized component ranges met in training."""
+
+WORKING_POINT: Triple = (0.6, 0.1, 0.3)
+"""Speeds (m/s, m/s, rad/s) at which nonlinear drag is read as an effective damping rate.
+
+The paper's rectangle: 0.6 m/s, 2 m corners, so 0.3 rad/s, and a sway of some centimetres per second.
+"""
+
+
+class Outside(NamedTuple):
+    """A component of e that lies outside the range met in training, and what to do about it."""
+
+    component: str
+    value: float
+    low: float
+    high: float
+    advice: str
+
+
+@dataclass(frozen=True)
+class Thruster:
+    """One thruster of a layout, in the body frame: x forward, y to the side of positive sway."""
+
+    kind: Kind
+    """`fixed` pushes along `angle`, `azimuth` in any direction, `tunnel` across the boat."""
+    x: float
+    """Position ahead of the centre of gravity, m."""
+    y: float
+    """Position to the side of positive sway, m."""
+    forward: float
+    """Largest thrust, N."""
+    reverse: float | None = None
+    """Largest reverse thrust, N; as `forward` where it is not given."""
+    angle: float = 0.0
+    """Direction of positive thrust from the bow toward positive sway, degrees; unused by azimuths."""
+    dead_band: float = 0.0
+    """Fraction of the command around zero that gives no thrust."""
+    lag: float = 0.0
+    """Time constant of the thrust, s."""
+
+    def __post_init__(self) -> None:
+        _check_types(self)
+        for field in ("forward", "reverse", "lag"):
+            _require(self, field, (getattr(self, field) or 0) >= 0, "zero or more")
+        _require(self, "dead_band", 0 <= self.dead_band < 1, "at least 0 and below 1")
+
+
+@dataclass(frozen=True)
+class Vessel:
+    """A surface vessel: theta of the paper, actuator limits, and what else is known of it. SI units."""
+
+    name: str
+    """A name for people."""
+    m: float
+    """Rigid mass, kg. Only the sums m - X_udot and m - Y_vdot matter to the motion."""
+    X_udot: float
+    """Added mass in surge, kg, negative."""
+    Y_vdot: float
+    """Added mass in sway, kg, negative."""
+    X_u: float
+    """Linear damping in surge, kg/s."""
+    Y_v: float
+    """Linear damping in sway, kg/s."""
+    N_r: float
+    """Linear damping in yaw, kg·m²/s."""
+    I_comb: float
+    """Yaw inertia with added inertia, kg·m²."""
+    Fx: float
+    """Largest surge force, N."""
+    Fy: float
+    """Largest sway force, N; zero for a boat that cannot push sideways."""
+    Mz: float
+    """Largest yaw moment, N·m."""
+    X_uu: float = 0.0
+    """Quadratic damping in surge, kg/m."""
+    Y_vv: float = 0.0
+    """Quadratic damping in sway, kg/m."""
+    N_rr: float = 0.0
+    """Quadratic damping in yaw, kg·m²."""
+    X_uuu: float = 0.0
+    """Cubic damping in surge, kg·s/m²."""
+    Y_vvv: float = 0.0
+    """Cubic damping in sway, kg·s/m²."""
+    N_rrr: float = 0.0
+    """Cubic damping in yaw, kg·m²·s."""
+    actuation: Actuation = "full"
+    """`under` where the boat cannot push surge, sway and yaw independently."""
+    thrusters: tuple[Thruster, ...] = ()
+    """The layout, where it is known."""
+    length: float | None = None
+    """Length, m."""
+    beam: float | None = None
+    """Beam, m."""
+    source: str = ""
+    """Where the figures come from."""
+    caveats: str = ""
+    """What to know before trusting them."""
+    quality: str = ""
+    """How well founded the figures are, A (identified) to C (borrowed)."""
+
+    def __post_init__(self) -> None:
+        _check_types(self)
+        for field in ("m", "I_comb", "Fx", "Mz", "length", "beam"):
+            value = getattr(self, field)
+            _require(self, field, value is None or value > 0, "positive")
+        for field in ("X_u", "Y_v", "N_r", "Fy"):
+            _require(self, field, getattr(self, field) >= 0, "zero or more")
+        for field in ("X_udot", "Y_vdot"):
+            _require(self, field, getattr(self, field) < self.m, f"less than m = {self.m:g} (added mass is negative)")
+        for linear, quadratic, cubic in (("X_u", "X_uu", "X_uuu"), ("Y_v", "Y_vv", "Y_vvv"), ("N_r", "N_rr", "N_rrr")):
+            a, b, c = getattr(self, linear), getattr(self, quadratic), getattr(self, cubic)
+            _require(self, cubic, c >= 0, "zero or more")
+            _require(self, quadratic, b >= 0 or b * b < 4 * a * c, "large enough that the drag never pushes")
+        _require(self, "actuation", self.actuation == "under" or self.Fy > 0, "'under' for a boat with Fy = 0")
+
+    @staticmethod
+    def load(name_or_path: str | Path) -> Vessel:
+        """The vessel of that name in the catalogue, or the one that a TOML file describes."""
+        path = Path(name_or_path)
+        if path.suffix == ".toml":
+            try:
+                text = path.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+            return _parse(text, where=str(path))
+        names = catalogue()
+        if str(name_or_path) not in names:
+            near = difflib.get_close_matches(str(name_or_path).lower(), names, n=1, cutoff=0.4)
+            hint = f"did you mean {near[0]!r}? " if near else ""
+            raise InputError(
+                f"vessel {str(name_or_path)!r} is unknown: {hint}'anyhull vessels' lists them, and a path must end in .toml"
+            )
+        file = resources.files("anyhull") / "vessels" / f"{name_or_path}.toml"
+        return _parse(file.read_text(encoding="utf-8"), where=f"{name_or_path}.toml")
+
+    @property
+    def inertia(self) -> Triple:
+        """Diagonal of the inertia matrix M (kg, kg, kg·m²)."""
+        return self.m - self.X_udot, self.m - self.Y_vdot, self.I_comb
+
+    @property
+    def limits(self) -> Triple:
+        """Largest control force (N, N, N·m)."""
+        return self.Fx, self.Fy, self.Mz
+
+    @property
+    def normalized(self) -> Normalized:
+        """The nine components e."""
+        m11, m22, m66 = self.inertia
+        return Normalized(
+            alpha_u=self.Fx / m11,
+            alpha_v=self.Fy / m22,
+            alpha_r=self.Mz / m66,
+            inv_tau_u=self.X_u / m11,
+            inv_tau_v=self.Y_v / m22,
+            inv_tau_r=self.N_r / m66,
+            c_rv=m22 / m11,
+            c_ru=-m11 / m22,
+            c_uv=(self.Y_vdot - self.X_udot) / m66,
+        )
+
+    @property
+    def drag(self) -> tuple[Triple, Triple]:
+        """Quadratic and cubic damping per unit of inertia (1/m, 1/m, 1/rad), (s/m², s/m², s/rad²)."""
+        m11, m22, m66 = self.inertia
+        return (self.X_uu / m11, self.Y_vv / m22, self.N_rr / m66), (
+            self.X_uuu / m11,
+            self.Y_vvv / m22,
+            self.N_rrr / m66,
+        )
+
+    @property
+    def top_speeds(self) -> Triple:
+        """Terminal speeds under full command on one axis at a time (m/s, m/s, rad/s); inf without damping."""
+        e, (quadratic, cubic) = self.normalized, self.drag
+        return (
+            _terminal(e.alpha_u, e.inv_tau_u, quadratic[0], cubic[0]),
+            _terminal(e.alpha_v, e.inv_tau_v, quadratic[1], cubic[1]),
+            _terminal(e.alpha_r, e.inv_tau_r, quadratic[2], cubic[2]),
+        )
+
+    @property
+    def yaw_unstable_above(self) -> float:
+        """Surge speed above which straight running is open-loop unstable in yaw, m/s; inf if never.
+
+        Linear sway and yaw about (u, 0, 0) are stable while c_ru·c_uv·u² < 1/(tau_v·tau_r).
+        """
+        e = self.normalized
+        munk = e.c_ru * e.c_uv
+        return math.sqrt(e.inv_tau_v * e.inv_tau_r / munk) if munk > 0 else math.inf
+
+    @property
+    def stiffness(self) -> float:
+        """A bound on the damping rate anywhere the boat can get to by itself, 1/s."""
+        e, (quadratic, cubic) = self.normalized, self.drag
+        u, _, r = (min(speed, 30.0) for speed in self.top_speeds)
+        pushed = _terminal(e.alpha_v - e.c_ru * u * r, e.inv_tau_v, quadratic[1], cubic[1])
+        linear = (e.inv_tau_u, e.inv_tau_v, e.inv_tau_r)
+        speeds = (u, min(pushed, 30.0), r)
+        return max(
+            d + 2 * q * s + 3 * c * s * s
+            for d, q, c, s in zip(linear, quadratic, cubic, speeds, strict=True)
+        )
+
+    def effective(self, speeds: Triple = WORKING_POINT) -> Normalized:
+        """e with nonlinear drag read as damping at the given speeds (m/s, m/s, rad/s)."""
+        e, (quadratic, cubic) = self.normalized, self.drag
+        rates = [
+            d + q * s + c * s * s
+            for d, q, c, s in zip(e[3:6], quadratic, cubic, speeds, strict=True)
+        ]
+        return e._replace(inv_tau_u=rates[0], inv_tau_v=rates[1], inv_tau_r=rates[2])
+
+    def envelope(self) -> list[Outside]:
+        """The components of e outside what the paper's policies were trained on, with advice."""
+        return [
+            Outside(component, value, low, high, self._advice(component, value < low))
+            for (component, (low, high)), value in zip(
+                TRAINED.items(), self.effective(), strict=True
+            )
+            if not low <= value <= high
+        ]
+
+    def _advice(self, component: str, below: bool) -> str:
+        kind, axis = component.rsplit("_", 1)
+        if kind == "alpha":
+            i = "uvr".index(axis)
+            limit, unit = ("Fx", "Fy", "Mz")[i], ("N", "N", "N·m")[i]
+            if self.limits[i] == 0:
+                return f"no authority on this axis ({limit} = 0): the boat is under-actuated, and no trained policy steers it"
+            if below:
+                return "weaker than any boat in training: ask for slower references and try it in simulation first"
+            return f"derate {limit} to {self.inertia[i] * TRAINED[component][1]:.4g} {unit} or less"
+        if kind == "inv_tau":
+            return (
+                "hardly any damping: expect overshoot, and try it in simulation first"
+                if below
+                else "more damping than any boat in training: expect lag, and try it in simulation first"
+            )
+        return "a coupling no boat in training had: try it in simulation at low speed first"
+
+
+def catalogue() -> list[str]:
+    """Names of the vessels that come with the package."""
+    folder = resources.files("anyhull") / "vessels"
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def _terminal(alpha: float, linear: float, quadratic: float, cubic: float) -> float:
+    """The speed s at which linear·s + quadratic·s² + cubic·s³ = alpha, by bisection."""
+    if alpha == 0:
+        return 0.0
+    if linear == quadratic == cubic == 0:
+        return math.inf
+    low, high = 0.0, 1.0
+    while (linear + (quadratic + cubic * high) * high) * high < alpha:
+        high *= 2
+    for _ in range(80):
+        middle = (low + high) / 2
+        if (linear + (quadratic + cubic * middle) * middle) * middle < alpha:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _parse(text: str, where: str) -> Vessel:
+    try:
+        table = tomllib.loads(text)
+        if isinstance(layout := table.get("thrusters", []), list):
+            table["thrusters"] = tuple(_build(Thruster, entry, f"thrusters[{i}].") for i, entry in enumerate(layout))
+        return _build(Vessel, table)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{where}: not valid TOML: {error}") from None
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def _build(kind: type[T], table: Any, prefix: str = "") -> T:
+    """A `kind` from the keys of a TOML table, which must be its fields."""
+    if not isinstance(table, dict):
+        raise InputError(f"{prefix.rstrip('.')} = {table!r}: must be a table")
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    for key in table:
+        if key not in names:
+            near = difflib.get_close_matches(key, names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"accepted are {', '.join(names)}"
+            raise InputError(f"{prefix}{key} = {table[key]!r}: unknown key; {hint}")
+    for field in fields(kind):  # type: ignore[arg-type]
+        if field.name not in table and field.default is MISSING:
+            raise InputError(f"{prefix}{field.name} is missing: must be {_ACCEPTED[str(field.type)][1]}")
+    try:
+        return kind(**table)
+    except InputError as error:
+        raise InputError(f"{prefix}{error}") from None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+_ACCEPTED: dict[str, tuple[Any, str]] = {
+    "float": (_is_number, "a finite number"),
+    "float | None": (lambda value: value is None or _is_number(value), "a finite number"),
+    "str": (lambda value: isinstance(value, str), "a string"),
+    "Kind": (lambda value: value in get_args(Kind), "'fixed', 'azimuth' or 'tunnel'"),
+    "Actuation": (lambda value: value in get_args(Actuation), "'full' or 'under'"),
+    "tuple[Thruster, ...]": (
+        lambda value: isinstance(value, tuple) and all(isinstance(entry, Thruster) for entry in value),
+        "tables [[thrusters]]",
+    ),
+}
+"""By a field's declared type: what is accepted, and how to say so."""
+
+
+def _check_types(instance: Any) -> None:
+    for field in fields(instance):
+        accepts, description = _ACCEPTED[str(field.type)]
+        value = getattr(instance, field.name)
+        if not accepts(value):
+            raise InputError(f"{field.name} = {value!r}: must be {description}")
+
+
+def _require(instance: Any, field: str, holds: bool, accepted: str) -> None:
+    if not holds:
+        raise InputError(f"{field} = {getattr(instance, field)!r}: must be {accepted}")
