@@ -1,6 +1,29 @@
 """One controller that steers any surface vessel along a trajectory, zero-shot."""
 
+from anyhull.controller import Controller
 from anyhull.errors import InputError
+from anyhull.log import Log, Metrics
+from anyhull.reference import Reference, circle, figure_eight, hold, line, rounded_rectangle, through
+from anyhull.sea import Sea
+from anyhull.simulate import simulate
 from anyhull.vessel import Normalized, Thruster, Vessel, catalogue
 
-__all__ = ["InputError", "Normalized", "Thruster", "Vessel", "catalogue"]
+__all__ = [
+    "Controller",
+    "InputError",
+    "Log",
+    "Metrics",
+    "Normalized",
+    "Reference",
+    "Sea",
+    "Thruster",
+    "Vessel",
+    "catalogue",
+    "circle",
+    "figure_eight",
+    "hold",
+    "line",
+    "rounded_rectangle",
+    "simulate",
+    "through",
+]

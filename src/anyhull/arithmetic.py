@@ -11,6 +11,9 @@ import numpy as np
 Number = Any
 """A float, a NumPy or JAX array, or a CasADi symbol: whatever the caller computes with."""
 
+Numbers = Any
+"""Some of them in a row: a tuple or list, or an array along its first axis."""
+
 
 def namespace(*values: Number) -> Any:
     """The library whose functions take these values: JAX's or CasADi's where one of them is theirs, else NumPy's."""

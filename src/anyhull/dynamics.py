@@ -10,10 +10,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from anyhull.arithmetic import Number, sin_cos
+from anyhull.arithmetic import Number, Numbers, sin_cos
 from anyhull.vessel import Vessel
 
-Numbers = Sequence[Number]
 State = tuple[Number, ...]
 
 PERIOD = 0.1

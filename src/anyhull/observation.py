@@ -71,4 +71,3 @@ def into_body(dx: Number, dy: Number, psi: Number) -> tuple[Number, Number]:
     """An inertial-frame vector in the frame of a body that heads along psi."""
     sin, cos = sin_cos(psi)
     return cos * dx + sin * dy, cos * dy - sin * dx
-

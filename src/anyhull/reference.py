@@ -34,7 +34,7 @@ class Reference(ABC):
 
     def window(self, t: float) -> Array:
         """The reference now and over the next ten control periods, (11, 6)."""
-        return self.at(t + PERIOD * np.arange(PREVIEW + 1))
+        return self.at(t + PERIOD * np.arange(PREVIEW + 1, dtype=np.float64))
 
     def infeasible(self, vessel: Vessel) -> list[str]:
         """What this reference asks of a vessel that its actuators cannot hold in still water; empty if nothing.
@@ -46,15 +46,15 @@ class Reference(ABC):
         e = vessel.normalized._replace(alpha_u=1.0, alpha_v=1.0, alpha_r=1.0)
         needed = np.abs(balance(velocity, (0.0, 0.0, 0.0), e, vessel.drag))
         complaints = []
-        for i, (axis, unit) in enumerate((("surge", "m/s"), ("sway", "m/s"), ("yaw", "rad/s"))):
+        for i, (axis, unit) in enumerate((("surge", "N"), ("sway", "N"), ("yaw", "N·m"))):
             worst = int(np.argmax(needed[i]))
             has = vessel.normalized[i]
             if needed[i, worst] > has * (1 + 1e-9) + 1e-12:
-                share = "which it has not" if has == 0 else f"{100 * needed[i, worst] / has:.0f} % of what it has"
+                u, v, r = velocity[:, worst]
+                share = "it has none" if has == 0 else f"{100 * needed[i, worst] / has:.0f} % of what it has"
                 complaints.append(
-                    f"{vessel.name}: {axis} at {velocity[i, worst]:.2f} {unit} (t = {times[worst]:.1f} s) needs "
-                    f"{needed[i, worst] * vessel.inertia[i]:.3g} {'N·m' if i == 2 else 'N'}, {share}; "
-                    f"its top speed on that axis is {vessel.top_speeds[i]:.2f} {unit}"
+                    f"{vessel.name}: surge {u:.2f} m/s, sway {v:.2f} m/s and yaw {r:.2f} rad/s at t = {times[worst]:.1f} s "
+                    f"need {needed[i, worst] * vessel.inertia[i]:.3g} {unit} in {axis}: {share}"
                 )
         return complaints
 
@@ -105,7 +105,8 @@ class Arcs(Path):
         self.length = float(self._starts[-1])
         self._poses = np.zeros((len(lengths) + 1, 3))
         for i, (length, curvature) in enumerate(zip(lengths, curvatures, strict=True)):
-            self._poses[i + 1] = np.array(_arc(*self._poses[i], length, curvature))
+            x, y, course = self._poses[i]
+            self._poses[i + 1] = _arc(x, y, course, length, curvature)
 
     def on(self, s: Array) -> tuple[Array, Array, Array, Array]:
         i = np.clip(np.searchsorted(self._starts, s, side="right") - 1, 0, len(self._curvatures) - 1)
@@ -271,7 +272,9 @@ def through(
     def each(name: str, value: float | Sequence[float]) -> Array:
         given = np.asarray(value, dtype=float)
         if given.shape not in ((), (len(waypoints),)) or not np.isfinite(given).all():
-            raise InputError(f"{name} = {value!r}: must be one finite number, or one for each of {len(waypoints)} waypoints")
+            raise InputError(
+                f"{name} = {value!r}: must be one finite number, or one for each of {len(waypoints)} waypoints"
+            )
         spread = np.broadcast_to(given, (len(waypoints),))
         return np.concatenate([spread, spread[:1]]) if closed else spread
 
@@ -292,7 +295,7 @@ def through(
             beyond = s - laps * path.length > path.length
             return value.reshape(shape) + laps * lap_turn, np.where(beyond, 0.0, slope.reshape(shape))
 
-    return Follow(path, path.at_knots, speeds, turning, laps if closed else 1.0)
+    return Follow(path, path.at_knots, speeds, turning, _positive("laps", laps) if closed else 1.0)
 
 
 def hold(pose: Sequence[float] = (0.0, 0.0, 0.0), *, duration: float = 30.0) -> Reference:
@@ -316,9 +319,7 @@ def _positive(name: str, value: float) -> float:
     return float(value)
 
 
-def _spline(
-    knots: Array, values: Array, closed: bool
-) -> Callable[[Array], tuple[Array, Array, Array]]:
+def _spline(knots: Array, values: Array, closed: bool) -> Callable[[Array], tuple[Array, Array, Array]]:
     """The natural (or, closed, the periodic) cubic spline: parameters -> values and first two derivatives."""
     n, h, slope = len(knots), np.diff(knots), np.diff(values, axis=0) / np.diff(knots)[:, None]
     matrix, right = np.eye(n), np.zeros_like(values)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from anyhull.arithmetic import Number, clip, namespace
+from anyhull.arithmetic import Number, Numbers, clip, namespace
 from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError
 
@@ -87,12 +87,14 @@ def drift(value: Number, normal: Number, bound: Number, decay: float, dt: float 
     return keep * value + math.sqrt(1 - keep * keep) * (bound / 2) * normal
 
 
-def drift_current(current: Sequence[Number], normals: Sequence[Number], sea: Sea) -> tuple[Number, Number]:
+def drift_current(current: Numbers, normals: Numbers, sea: Sea) -> tuple[Number, Number]:
     """The inertial-frame current (x, y) one control period later, clipped in magnitude."""
-    return clip_current([drift(c, n, sea.current, sea.current_decay) for c, n in zip(current, normals, strict=True)], sea)
+    return clip_current(
+        [drift(c, n, sea.current, sea.current_decay) for c, n in zip(current, normals, strict=True)], sea
+    )
 
 
-def clip_current(current: Sequence[Number], sea: Sea) -> tuple[Number, Number]:
+def clip_current(current: Numbers, sea: Sea) -> tuple[Number, Number]:
     """`current`, scaled down to the largest magnitude where it exceeds it."""
     x, y = current
     xp = namespace(x)
@@ -101,7 +103,7 @@ def clip_current(current: Sequence[Number], sea: Sea) -> tuple[Number, Number]:
     return x * scale, y * scale
 
 
-def drift_force(force: Sequence[Number], normals: Sequence[Number], sea: Sea) -> tuple[Number, ...]:
+def drift_force(force: Numbers, normals: Numbers, sea: Sea) -> tuple[Number, ...]:
     """The body-frame wind and wave force (fractions of the limits) one control period later, clipped on each axis."""
     return tuple(
         clip(drift(f, n, sea.force, sea.force_decay), -sea.force, sea.force)
@@ -109,7 +111,7 @@ def drift_force(force: Sequence[Number], normals: Sequence[Number], sea: Sea) ->
     )
 
 
-def delayed(commands: Sequence[Sequence[Number]], delay: Number, parts: int) -> list[tuple[Number, ...]]:
+def delayed(commands: Sequence[Numbers], delay: Number, parts: int) -> list[tuple[Number, ...]]:
     """The command in force over each of `parts` equal parts of a control period that begins now.
 
     `commands` are those given at the start of this and of earlier periods, the newest first: enough of them to
@@ -127,6 +129,8 @@ def delayed(commands: Sequence[Sequence[Number]], delay: Number, parts: int) -> 
             for i in range(len(commands))
         ]
         in_force.append(
-            tuple(sum(share * command[axis] for share, command in zip(shares, commands, strict=True)) for axis in range(3))
+            tuple(
+                sum(share * command[axis] for share, command in zip(shares, commands, strict=True)) for axis in range(3)
+            )
         )
     return in_force

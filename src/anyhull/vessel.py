@@ -182,7 +182,7 @@ class Vessel:
             near = difflib.get_close_matches(str(name_or_path).lower(), names, n=1, cutoff=0.4)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise InputError(
-                f"vessel {str(name_or_path)!r} is unknown: {hint}'anyhull vessels' lists them, and a path must end in .toml"
+                f"vessel {str(name_or_path)!r} is unknown: {hint}'anyhull vessels' lists them; a path must end in .toml"
             )
         file = resources.files("anyhull") / "vessels" / f"{name_or_path}.toml"
         return _parse(file.read_text(encoding="utf-8"), where=f"{name_or_path}.toml")
@@ -251,27 +251,19 @@ class Vessel:
         pushed = _terminal(e.alpha_v - e.c_ru * u * r, e.inv_tau_v, quadratic[1], cubic[1])
         linear = (e.inv_tau_u, e.inv_tau_v, e.inv_tau_r)
         speeds = (u, min(pushed, 30.0), r)
-        return max(
-            d + 2 * q * s + 3 * c * s * s
-            for d, q, c, s in zip(linear, quadratic, cubic, speeds, strict=True)
-        )
+        return max(d + 2 * q * s + 3 * c * s * s for d, q, c, s in zip(linear, quadratic, cubic, speeds, strict=True))
 
     def effective(self, speeds: Triple = WORKING_POINT) -> Normalized:
         """e with nonlinear drag read as damping at the given speeds (m/s, m/s, rad/s)."""
         e, (quadratic, cubic) = self.normalized, self.drag
-        rates = [
-            d + q * s + c * s * s
-            for d, q, c, s in zip(e[3:6], quadratic, cubic, speeds, strict=True)
-        ]
+        rates = [d + q * s + c * s * s for d, q, c, s in zip(e[3:6], quadratic, cubic, speeds, strict=True)]
         return e._replace(inv_tau_u=rates[0], inv_tau_v=rates[1], inv_tau_r=rates[2])
 
     def envelope(self) -> list[Outside]:
         """The components of e outside what the paper's policies were trained on, with advice."""
         return [
             Outside(component, value, low, high, self._advice(component, value < low))
-            for (component, (low, high)), value in zip(
-                TRAINED.items(), self.effective(), strict=True
-            )
+            for (component, (low, high)), value in zip(TRAINED.items(), self.effective(), strict=True)
             if not low <= value <= high
         ]
 
@@ -281,7 +273,7 @@ class Vessel:
             i = "uvr".index(axis)
             limit, unit = ("Fx", "Fy", "Mz")[i], ("N", "N", "N·m")[i]
             if self.limits[i] == 0:
-                return f"no authority on this axis ({limit} = 0): the boat is under-actuated, and no trained policy steers it"
+                return f"no authority on this axis ({limit} = 0): no trained policy steers an under-actuated boat"
             if below:
                 return "weaker than any boat in training: ask for slower references and try it in simulation first"
             return f"derate {limit} to {self.inertia[i] * TRAINED[component][1]:.4g} {unit} or less"

@@ -1,0 +1,45 @@
+"""The interface of everything that drives a boat."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from anyhull.errors import InputError
+from anyhull.reference import PREVIEW
+
+Array = NDArray[np.float64]
+
+
+class Controller(Protocol):
+    """Steers one boat: `reset` before a run, then `step` once per control period."""
+
+    def reset(self) -> None:
+        """Forget the last run."""
+
+    def step(self, pose: ArrayLike, velocity: ArrayLike, window: ArrayLike) -> Array:
+        """The normalized command in [-1, 1]³ for the coming period.
+
+        `pose` is (x, y, psi) in the inertial frame, `velocity` (u, v, r) in the body frame, `window` (11, 6) the
+        reference now and over the next ten periods.
+        """
+
+
+def checked(pose: ArrayLike, velocity: ArrayLike, window: ArrayLike) -> tuple[Array, Array, Array]:
+    """The inputs of a step as float64 arrays; an error names the one with a wrong shape or a number that is none."""
+    arrays = []
+    for name, value, shape in (
+        ("pose", pose, (3,)),
+        ("velocity", velocity, (3,)),
+        ("window", window, (PREVIEW + 1, 6)),
+    ):
+        array = np.asarray(value, dtype=np.float64)
+        if array.shape != shape:
+            raise InputError(f"{name} of shape {array.shape}: must have shape {shape}")
+        if not np.isfinite(array).all():
+            place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            raise InputError(f"{name}{list(place)} = {array[place]}: must be a finite number")
+        arrays.append(array)
+    return arrays[0], arrays[1], arrays[2]

@@ -1,0 +1,171 @@
+"""Gymnasium environments over the tracking task: `anyhull/Tracking-v0`, one boat or a vectorized fleet.
+
+An episode is terminated when the boat strays too far and truncated when its time is up. `info["privileged"]` holds
+the nine components e that a teacher may see, `info["history"]` the adapter's feature, `info["terms"]` the reward by
+name. The fleet resets in the same step: the last observation of an ended episode is in `info["final_obs"]`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, SupportsFloat
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from anyhull.learn import task as tracking
+from anyhull.learn.task import Fleet, Outcome, Task
+from anyhull.observation import OBSERVATION_SIZE
+from anyhull.sea import Sea
+from anyhull.vessel import Vessel
+
+OBSERVATIONS = spaces.Box(-np.inf, np.inf, (OBSERVATION_SIZE,), np.float32)
+ACTIONS = spaces.Box(-1.0, 1.0, (3,), np.float32)
+Arrays = NDArray[np.float32]
+
+
+class _Water:
+    """The compiled task for a fleet of one size, and its source of randomness."""
+
+    def __init__(self, count: int, sea: str | Sea, vessel: str | Vessel | None, progress: float) -> None:
+        self.count = count
+        task = Task(sea=Sea.preset(sea) if isinstance(sea, str) else sea)
+        boat = Vessel.load(vessel) if isinstance(vessel, str) else vessel
+        e = None if boat is None else jnp.array(boat.normalized)
+        self.key = jax.random.key(0)
+
+        def reset(key: jax.Array) -> Fleet:
+            uniforms = jax.random.uniform(key, (count, tracking.RESET_DRAWS))
+            return jax.vmap(lambda u: tracking.reset(u, task, progress, e))(uniforms)
+
+        def step(fleet: Fleet, actions: jax.Array, key: jax.Array) -> tuple[Fleet, Outcome]:
+            draws = tracking.draws(key, (count,), task)
+            return jax.vmap(lambda f, a, d: tracking.step(f, a, d, task, progress))(fleet, actions, draws)
+
+        def look(fleet: Fleet) -> tuple[jax.Array, jax.Array]:
+            return jax.vmap(tracking.observe)(fleet), jax.vmap(tracking.recall)(fleet)
+
+        @jax.jit
+        def begin(key: jax.Array) -> Any:
+            fleet = reset(key)
+            return fleet, *look(fleet)
+
+        @partial(jax.jit, donate_argnums=0)
+        def advance(fleet: Fleet, actions: jax.Array, key: jax.Array) -> Any:
+            one, two = jax.random.split(key)
+            ended, outcome = step(fleet, actions, one)
+            done = outcome.terminated | outcome.truncated
+            fleet = jax.vmap(tracking.renew)(done, reset(two), ended)
+            return fleet, outcome, *look(fleet), *look(ended), ended.e
+
+        self.begin, self.advance = begin, advance
+
+    def seed(self, seed: int | None) -> None:
+        if seed is not None:
+            self.key = jax.random.key(seed)
+
+    def next_key(self) -> jax.Array:
+        key: jax.Array
+        self.key, key = jax.random.split(self.key)
+        return key
+
+
+class TrackingFleet(VectorEnv[Arrays, Arrays, NDArray[Any]]):
+    """Many boats at once, stepped by one compiled program."""
+
+    metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        sea: str | Sea = "ideal",
+        vessel: str | Vessel | None = None,
+        progress: float = 1.0,
+    ) -> None:
+        """`sea` by name or itself; one `vessel` for all boats, else random ones; `progress` of the curriculum."""
+        self.num_envs = num_envs
+        self.single_observation_space, self.single_action_space = OBSERVATIONS, ACTIONS
+        self.observation_space = batch_space(OBSERVATIONS, num_envs)
+        self.action_space = batch_space(ACTIONS, num_envs)
+        self._water = _Water(num_envs, sea, vessel, progress)
+        self._fleet: Fleet | None = None
+
+    def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
+        super().reset(seed=seed, options=options)
+        self._water.seed(seed)
+        self._fleet, observed, history = self._water.begin(self._water.next_key())
+        return np.array(observed), {"privileged": np.array(self._fleet.e), "history": np.array(history)}
+
+    def step(self, actions: Arrays) -> tuple[Arrays, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+        if self._fleet is None:
+            raise gymnasium.error.ResetNeeded("call reset before step")
+        boats = self._fleet, jnp.asarray(actions, jnp.float32), self._water.next_key()
+        self._fleet, outcome, observed, history, last, last_history, e = self._water.advance(*boats)
+        terminated, truncated = np.array(outcome.terminated), np.array(outcome.truncated)
+        info: dict[str, Any] = {
+            "privileged": np.array(self._fleet.e),
+            "history": np.array(history),
+            "terms": {name: np.array(value) for name, value in outcome.terms.items()},
+        }
+        if (done := terminated | truncated).any():
+            info |= {"final_obs": np.array(last), "_final_obs": done}
+            info["final_info"] = {"privileged": np.array(e), "history": np.array(last_history)}
+            info["_final_info"] = done
+        return np.array(observed), np.array(outcome.reward), terminated, truncated, info
+
+
+class Tracking(gymnasium.Env[Arrays, Arrays]):
+    """One boat."""
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+    observation_space = OBSERVATIONS
+    action_space = ACTIONS
+
+    def __init__(
+        self,
+        *,
+        sea: str | Sea = "ideal",
+        vessel: str | Vessel | None = None,
+        progress: float = 1.0,
+        render_mode: None = None,
+    ) -> None:
+        """`sea` by name or itself; a `vessel`, else a random one each episode; `progress` of the curriculum."""
+        self.render_mode = render_mode
+        self._water = _Water(1, sea, vessel, progress)
+        self._fleet: Fleet | None = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
+        super().reset(seed=seed, options=options)
+        self._water.seed(seed)
+        self._fleet, observed, history = self._water.begin(self._water.next_key())
+        return np.array(observed[0]), {"privileged": np.array(self._fleet.e[0]), "history": np.array(history[0])}
+
+    def step(self, action: Arrays) -> tuple[Arrays, SupportsFloat, bool, bool, dict[str, Any]]:
+        if self._fleet is None:
+            raise gymnasium.error.ResetNeeded("call reset before step")
+        boat = self._fleet, jnp.asarray(action, jnp.float32)[None], self._water.next_key()
+        self._fleet, outcome, _, _, last, history, e = self._water.advance(*boat)
+        info = {
+            "privileged": np.array(e[0]),
+            "history": np.array(history[0]),
+            "terms": {name: float(value[0]) for name, value in outcome.terms.items()},
+        }
+        return (
+            np.array(last[0]),
+            float(outcome.reward[0]),
+            bool(outcome.terminated[0]),
+            bool(outcome.truncated[0]),
+            info,
+        )
+
+
+gymnasium.register(
+    id="anyhull/Tracking-v0", entry_point="anyhull.gym:Tracking", vector_entry_point="anyhull.gym:TrackingFleet"
+)

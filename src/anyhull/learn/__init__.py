@@ -1,0 +1,1 @@
+"""Everything that needs JAX: the task, and learning it."""

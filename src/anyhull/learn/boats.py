@@ -1,0 +1,51 @@
+"""Random boats whose normalized components cover the paper's training ranges, and that can move."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from anyhull.vessel import TRAINED
+
+DRAWS = 8
+"""Uniform numbers in [0, 1) that a boat takes: e has eight degrees of freedom."""
+
+TOP_SPEED = {"u": (0.353, 21.0), "v": (0.324, 5.79), "r": (0.5, 33.0)}
+"""Terminal speeds (m/s, m/s, rad/s). With the ranges of alpha they span the paper's ranges of 1/tau."""
+
+SWAY_SHARE = (0.15, 1.5)
+"""Peak sway over peak surge acceleration."""
+
+ARM = (0.25, 2.0)
+"""Lever arm M_z^max / F_x^max, m: ties the Munk moment to the yaw authority of a boat of that size."""
+
+
+def sample(uniforms: Float[Array, " 8"], spread: Float[Array, ""] | float = 1.0) -> Float[Array, " 9"]:
+    """The components e of a boat; `spread` in [0, 1] narrows every range about its geometric middle.
+
+    Independent draws of alpha and 1/tau would make boats that cannot move: terminal speeds are drawn instead, and
+    inertia ratios gather about 1 as those of real hulls do.
+    """
+
+    def between(low: float | Array, high: float | Array, uniform: Array) -> Array:
+        middle, half = (jnp.log(low) + jnp.log(high)) / 2, (jnp.log(high) - jnp.log(low)) / 2
+        return jnp.exp(middle + spread * half * (2 * uniform - 1))
+
+    alpha_u = between(*TRAINED["alpha_u"], uniforms[0])
+    alpha_v = jnp.clip(alpha_u * between(*SWAY_SHARE, uniforms[1]), *TRAINED["alpha_v"])
+    alpha_r = between(*TRAINED["alpha_r"], uniforms[2])
+    inv_tau_u = alpha_u / between(*TOP_SPEED["u"], uniforms[3])
+    inv_tau_v = alpha_v / between(*TOP_SPEED["v"], uniforms[4])
+    slowest = jnp.maximum(TOP_SPEED["r"][0], alpha_r / TRAINED["inv_tau_r"][1])
+    inv_tau_r = alpha_r / between(slowest, TOP_SPEED["r"][1], uniforms[5])
+
+    signed = 2 * uniforms[6] - 1
+    # c_rv runs down to the value at which c_ru = -1 / c_rv reaches its own bound.
+    extreme = jnp.where(signed < 0, jnp.log(-TRAINED["c_ru"][0]), jnp.log(TRAINED["c_rv"][1]))
+    c_rv = jnp.exp(spread * extreme * signed**3)
+    # Fx/m11 = alpha_u and Mz/I = alpha_r, so m11/I = alpha_r / (alpha_u · arm).
+    c_uv = (1 - c_rv) * alpha_r / (alpha_u * between(*ARM, uniforms[7]))
+    # At 0.6 m/s and 0.1 m/s of sway the yaw actuator must at least balance the Munk moment.
+    bound = jnp.minimum(TRAINED["c_uv"][1], alpha_r / 0.06)
+    c_uv = jnp.clip(c_uv, -bound, bound)
+    return jnp.stack([alpha_u, alpha_v, alpha_r, inv_tau_u, inv_tau_v, inv_tau_r, c_rv, -1 / c_rv, c_uv])

@@ -1,0 +1,211 @@
+"""The tracking task: one boat's reset and step as pure functions, to be vmapped over a fleet.
+
+Randomness comes in as numbers: `Draws` for a step, `uniforms` for a reset, both drawn outside the loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from anyhull import observation, stream
+from anyhull.dynamics import PERIOD, SUBSTEP, derivative, rk4
+from anyhull.learn import boats
+from anyhull.learn.reward import Weights, terms
+from anyhull.reference import PREVIEW
+from anyhull.sea import Sea, clip_current, delayed, drift_current, drift_force
+
+PARTS = round(PERIOD / SUBSTEP)
+"""Integration steps a control period."""
+
+RESET_DRAWS = boats.DRAWS + stream.DRAWS + 6 + 1 + 5
+"""Uniform numbers that a reset takes: boat, first segment, offset of the state, delay, current and force."""
+
+Key = Array
+Scalar = Float[Array, ""]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be learned, with the paper's figures as defaults."""
+
+    sea: Sea = field(default_factory=Sea.ideal)
+    """Disturbances and actuator delay."""
+    weights: Weights = field(default_factory=Weights)
+    """Reward weights."""
+    episode: int = 1000
+    """Steps after which an episode is cut off, which is not a failure."""
+    failure: float = 5.0
+    """Distance from the reference at which an episode fails, m."""
+    grown: float = 0.5
+    """Share of training after which dynamics, trajectories and initial offsets have their full range."""
+    narrowest: float = 0.3
+    """Range of the dynamics at the start, as a share of the full range in logarithm."""
+    offset: tuple[float, float, float, float, float, float] = (0.5, 0.5, 0.5, 0.2, 0.1, 0.2)
+    """Largest initial offset from the reference (m, m, rad, m/s, m/s, rad/s)."""
+
+
+class Fleet(NamedTuple):
+    """The state of a boat's episode; under vmap, of a fleet's."""
+
+    boat: Float[Array, " 6"]
+    """x, y, psi, u, v, r."""
+    before: Float[Array, " 3"]
+    """Pose one period ago."""
+    window: Float[Array, "11 6"]
+    """The reference now and ahead."""
+    segment: Float[Array, " 4"]
+    """The reference's twist to steer to, and the time left for it."""
+    commands: Float[Array, "k 3"]
+    """Commands in force or on their way, the newest first."""
+    weather: Float[Array, " 6"]
+    """Current (2), force (3) and delay."""
+    e: Float[Array, " 9"]
+    """The boat."""
+    age: Int[Array, ""]
+    """Steps since the episode began."""
+
+
+class Draws(NamedTuple):
+    """The randomness of one step."""
+
+    segment: Float[Array, " 7"]
+    """Uniform numbers for the reference."""
+    weather: Float[Array, " 5"]
+    """Normal numbers for current and force."""
+
+
+class Outcome(NamedTuple):
+    """What a step led to, before any reset."""
+
+    reward: Scalar
+    terms: dict[str, Scalar]
+    terminated: Bool[Array, ""]
+    """Failed: farther from the reference than the task allows."""
+    truncated: Bool[Array, ""]
+    """Cut off by the clock; the future still has value."""
+
+
+def draws(key: Key, shape: tuple[int, ...], task: Task) -> Draws:
+    """The randomness of steps of that shape; none is drawn for weather that the sea does not have."""
+    one, two = jax.random.split(key)
+    calm = task.sea.current == 0 and task.sea.force == 0
+    return Draws(
+        segment=jax.random.uniform(one, (*shape, stream.DRAWS)),
+        weather=jnp.zeros((*shape, 5)) if calm else jax.random.normal(two, (*shape, 5)),
+    )
+
+
+def difficulty(task: Task, progress: Scalar | float) -> Scalar | float:
+    """How far the curriculum has grown, 0 to 1, at this share of training."""
+    return jnp.clip(jnp.asarray(progress) / task.grown, 0.0, 1.0)
+
+
+def reset(
+    uniforms: Float[Array, " n"], task: Task, progress: Scalar | float = 1.0, e: Float[Array, " 9"] | None = None
+) -> Fleet:
+    """A new episode from `RESET_DRAWS` uniform numbers, of the boat `e` or a random one."""
+    hard = difficulty(task, progress)
+    boat, segment, offset, delay, weather = jnp.split(
+        uniforms, [boats.DRAWS, boats.DRAWS + stream.DRAWS, boats.DRAWS + stream.DRAWS + 6, RESET_DRAWS - 5]
+    )
+    if e is None:
+        e = boats.sample(boat, task.narrowest + (1 - task.narrowest) * hard)
+    first = stream.draw(segment, stream.ability(e), hard)
+    window = stream.begin(first, (0.0, 0.0, 0.0))
+    state = window[0] + hard * jnp.array(task.offset) * (2 * offset - 1)
+    sea = task.sea
+    normal = jax.scipy.stats.norm.ppf(jnp.clip(weather, 1e-6, 1 - 1e-6))
+    current = clip_current(sea.current / 2 * normal[:2], sea)
+    force = jnp.clip(sea.force / 2 * normal[2:], -sea.force, sea.force)
+    low, high = sea.delay
+    return Fleet(
+        boat=state,
+        before=state[:3],
+        window=window,
+        segment=jnp.stack(first._replace(left=first.left - PREVIEW * PERIOD)),
+        commands=jnp.zeros((sea.commands, 3)),
+        weather=jnp.concatenate([jnp.stack(current), force, low + (high - low) * delay]),
+        e=e,
+        age=jnp.zeros((), jnp.int32),
+    )
+
+
+def step(
+    fleet: Fleet, action: Float[Array, " 3"], draws: Draws, task: Task, progress: Scalar | float = 1.0
+) -> tuple[Fleet, Outcome]:
+    """One control period: the boat moves under the clipped command, the reference and the weather go on."""
+    command = jnp.clip(action, -1.0, 1.0)
+    previous = fleet.commands[0]
+    commands = jnp.concatenate([command[None], fleet.commands[:-1]])
+    current, force, delay = fleet.weather[:2], fleet.weather[2:5], fleet.weather[5]
+    in_force = delayed(tuple(commands), delay, PARTS) if task.sea.commands > 1 else [command] * PARTS
+    boat = move(fleet.boat, jnp.stack([jnp.stack(push) + force for push in in_force]), fleet.e, current)
+
+    able, hard = stream.ability(fleet.e), difficulty(task, progress)
+    point, segment = stream.extend(fleet.window[-1], stream.Segment(*fleet.segment), draws.segment, able, hard)
+    window = jnp.concatenate([fleet.window[1:], point[None]])
+    weather = fleet.weather
+    if task.sea.current or task.sea.force:
+        drifted = (
+            *drift_current(current, draws.weather[:2], task.sea),
+            *drift_force(force, draws.weather[2:], task.sea),
+        )
+        weather = jnp.stack([*drifted, delay])
+
+    by_name = terms(boat, window[0], command, previous, progress, task.weights)
+    age = fleet.age + 1
+    terminated = jnp.hypot(*(window[0] - boat)[:2]) > task.failure
+    outcome = Outcome(
+        reward=sum(by_name.values(), start=jnp.zeros(())),
+        terms=by_name,
+        terminated=terminated,
+        truncated=(age >= task.episode) & ~terminated,
+    )
+    return Fleet(boat, fleet.boat[:3], window, jnp.stack(segment), commands, weather, fleet.e, age), outcome
+
+
+def move(
+    boat: Float[Array, " 6"], forces: Float[Array, "parts 3"], e: Float[Array, " 9"], current: Float[Array, " 2"]
+) -> Float[Array, " 6"]:
+    """The state one control period later, with each of `forces` held over an equal part of it.
+
+    As `dynamics.step`, in a loop that XLA compiles once: unrolled, it recomputes each part for every use of it.
+    """
+
+    def part(state: tuple[Array, ...], force: Array) -> tuple[tuple[Array, ...], None]:
+        return rk4(lambda s: derivative(s, force, e, current), state, SUBSTEP), None
+
+    moved, _ = jax.lax.scan(part, tuple(boat), forces)
+    return jnp.stack(moved)
+
+
+def renew(done: Bool[Array, ""], fresh: Fleet, fleet: Fleet) -> Fleet:
+    """`fresh` where an episode is done, else `fleet`."""
+    return Fleet(*(jnp.where(done, new, old) for new, old in zip(fresh, fleet, strict=True)))
+
+
+def observe(fleet: Fleet) -> Float[Array, " 72"]:
+    """The base observation o."""
+    packed: Array = observation.pack(
+        observation.observe(fleet.boat[:3], fleet.boat[3:], fleet.window, fleet.commands[0])
+    )
+    return packed
+
+
+def recall(fleet: Fleet) -> Float[Array, " 9"]:
+    """The history feature h."""
+    packed: Array = observation.pack(
+        observation.recall(fleet.boat[:3], fleet.before, fleet.boat[3:], fleet.commands[0])
+    )
+    return packed
+
+
+def privileged(fleet: Fleet) -> Float[Array, " 9"]:
+    """e on a logarithmic scale: what the encoder reads. c_uv, which may be of either sign, goes through asinh."""
+    e = fleet.e
+    return jnp.concatenate([jnp.log(e[:7]), jnp.log(-e[7:8]), jnp.arcsinh(e[8:])])

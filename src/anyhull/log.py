@@ -1,0 +1,142 @@
+"""What a run recorded."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anyhull.arithmetic import wrap
+from anyhull.errors import InputError
+from anyhull.files import whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+FORMAT = 1
+"""Version of the file format."""
+
+SHAPES = {"time": (), "state": (6,), "reference": (6,), "command": (3,), "current": (2,), "force": (3,)}
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """How well a run tracked its reference, and how it treated the thrusters."""
+
+    position_cm: float
+    """Mean distance to the reference, cm."""
+    position_std_cm: float
+    """Standard deviation of that distance over time, cm."""
+    heading_deg: float
+    """Mean absolute heading error, degrees."""
+    heading_std_deg: float
+    """Standard deviation of the absolute heading error over time, degrees."""
+    position_max_cm: float
+    """Largest distance, cm."""
+    heading_max_deg: float
+    """Largest absolute heading error, degrees."""
+    roughness: float
+    """Mean absolute change of the normalized command from one period to the next, over the three axes."""
+    saturation: float
+    """Fraction of commands at a limit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """One run, sampled at the control period: n rows."""
+
+    time: Array
+    """s, (n,)."""
+    state: Array
+    """x, y, psi, u, v, r of the boat, (n, 6)."""
+    reference: Array
+    """The same of the reference, (n, 6)."""
+    command: Array
+    """Normalized command given at that time, (n, 3)."""
+    current: Array
+    """Inertial-frame current, m/s, (n, 2)."""
+    force: Array
+    """Wind and wave force as fractions of the actuator limits, (n, 3)."""
+    latent: Array | None = None
+    """The controller's latent where it has one, (n, d)."""
+    about: dict[str, Any] = field(default_factory=dict)
+    """Vessel, controller, sea and seed of the run."""
+
+    @property
+    def position_error(self) -> Array:
+        """Distance to the reference, m, (n,)."""
+        distance: Array = np.hypot(*(self.state - self.reference)[:, :2].T)
+        return distance
+
+    @property
+    def heading_error(self) -> Array:
+        """Heading minus reference heading in [-pi, pi), rad, (n,)."""
+        error: Array = wrap((self.state - self.reference)[:, 2])
+        return error
+
+    def metrics(self) -> Metrics:
+        """Errors in cm and degrees over the whole run, roughness and saturation of the commands."""
+        position, heading = 100 * self.position_error, np.degrees(np.abs(self.heading_error))
+        change = np.abs(np.diff(self.command, axis=0))
+        return Metrics(
+            position_cm=float(position.mean()),
+            position_std_cm=float(position.std()),
+            heading_deg=float(heading.mean()),
+            heading_std_deg=float(heading.std()),
+            position_max_cm=float(position.max()),
+            heading_max_deg=float(heading.max()),
+            roughness=float(change.mean()) if len(change) else 0.0,
+            saturation=float((np.abs(self.command) >= 1 - 1e-6).mean()),
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the run to one NumPy archive (.npz), whole or not at all."""
+        path = Path(path)
+        if path.suffix != ".npz":
+            raise InputError(f"{path}: a log is saved as a NumPy archive: give a path that ends in .npz")
+        arrays = {name: getattr(self, name) for name in SHAPES}
+        if self.latent is not None:
+            arrays["latent"] = self.latent
+        with whole(path) as temporary, temporary.open("wb") as file:
+            np.savez_compressed(file, about=json.dumps({"format": FORMAT, **self.about}), **arrays)
+        return path
+
+    @staticmethod
+    def load(path: str | Path) -> Log:
+        """Read a saved run; runs no code from the file."""
+        try:
+            with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+                content = {name: file[name] for name in file.files}
+            about = json.loads(str(content.pop("about")))
+            arrays = {name: content[name] for name in SHAPES}
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+        except (KeyError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+            raise InputError(f"{path}: not a log of a run, or a damaged one: {error}") from None
+        if (version := about.pop("format", None)) != FORMAT:
+            raise InputError(f"{path}: format = {version!r}: must be {FORMAT}, which this version reads")
+        for name, shape in SHAPES.items():
+            if arrays[name].shape != (len(arrays["time"]), *shape):
+                raise InputError(
+                    f"{path}: {name} has shape {arrays[name].shape}: must be (n, {', '.join(map(str, shape))})"
+                )
+        return Log(**arrays, latent=content.get("latent"), about=about)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Path, errors and commands on one page, saved to `path` if given. Needs Matplotlib."""
+        from anyhull.plots import plot
+
+        return plot(self, path)
+
+    def animate(self, path: str | Path) -> Path:
+        """The run as a GIF or MP4, by the ending of `path`. Needs Matplotlib, and ffmpeg for MP4."""
+        from anyhull.plots import animate
+
+        return animate(self, path)

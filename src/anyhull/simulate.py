@@ -1,0 +1,77 @@
+"""The closed loop with one boat: any controller, vessel, reference and sea -> a Log."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from anyhull.controller import Controller
+from anyhull.dynamics import PERIOD, step, substeps
+from anyhull.errors import InputError
+from anyhull.log import Log
+from anyhull.reference import Reference
+from anyhull.sea import Sea, clip_current, delayed, drift_current, drift_force
+from anyhull.vessel import Vessel
+
+
+def simulate(
+    controller: Controller,
+    vessel: Vessel,
+    reference: Reference,
+    sea: Sea | None = None,
+    *,
+    seed: int = 0,
+    duration: float | None = None,
+    start: ArrayLike | None = None,
+    on_step: Callable[[float, float], None] | None = None,
+) -> Log:
+    """Drive `vessel` along `reference` and record it.
+
+    Starts at `start` (x, y, psi, u, v, r), by default at the reference, and runs for `duration` s, by default the
+    reference's own. `seed` draws the sea. `on_step` is told the time reached and the whole duration, s.
+    """
+    sea = sea or Sea.ideal()
+    duration = reference.duration if duration is None else duration
+    if not (math.isfinite(duration) and duration >= PERIOD):
+        raise InputError(f"duration = {duration!r}: must be a finite number of seconds, at least {PERIOD}")
+    state = np.asarray(reference.at(0.0) if start is None else start, dtype=float)
+    if state.shape != (6,) or not np.isfinite(state).all():
+        raise InputError(f"start = {start!r}: must be six finite numbers (x, y, psi, u, v, r)")
+
+    random = np.random.default_rng(seed)
+    e, drag, parts = vessel.normalized, vessel.drag, substeps(vessel)
+    delay = random.uniform(*sea.delay)
+    current = clip_current(tuple(sea.current / 2 * random.standard_normal(2)), sea)
+    force = tuple(np.clip(sea.force / 2 * random.standard_normal(3), -sea.force, sea.force))
+    commands: list[tuple[float, ...]] = [(0.0, 0.0, 0.0)] * sea.commands
+
+    steps = round(duration / PERIOD)
+    rows, latents = [], []
+    boat = tuple(float(value) for value in state)
+    controller.reset()
+    for k in range(steps):
+        t = k * PERIOD
+        window = reference.window(t)
+        command = np.asarray(controller.step(np.array(boat[:3]), np.array(boat[3:]), window), dtype=float)
+        if command.shape != (3,) or not (np.abs(command) <= 1 + 1e-9).all():
+            raise InputError(f"command = {command}: a controller must return three numbers in [-1, 1]")
+        rows.append((t, *boat, *window[0], *command, *current, *force))
+        if (latent := getattr(controller, "latent", None)) is not None:
+            latents.append(np.array(latent))
+        commands = [tuple(float(value) for value in command), *commands[:-1]]
+        pushes = [tuple(c + f for c, f in zip(push, force, strict=True)) for push in delayed(commands, delay, parts)]
+        boat = step(boat, pushes, e, current, drag)
+        if not all(map(math.isfinite, boat)):
+            raise InputError(f"{vessel.name} at t = {t:.1f} s: the state is no longer finite; the run was unstable")
+        current = drift_current(current, random.standard_normal(2), sea)
+        force = drift_force(force, random.standard_normal(3), sea)
+        if on_step:
+            on_step(t + PERIOD, duration)
+    time, boats, wanted, given, currents, forces = np.split(np.array(rows), [1, 7, 13, 16, 18], axis=1)
+    about = {"vessel": vessel.name, "controller": type(controller).__name__, "seed": seed, "delay": delay}
+    about |= {"sea": asdict(sea), "length": vessel.length, "beam": vessel.beam}
+    return Log(time[:, 0], boats, wanted, given, currents, forces, np.array(latents) if latents else None, about)

@@ -1,0 +1,30 @@
+"""Strict tests: shapes checked at run time, no silent promotion of ranks."""
+
+import os
+
+# Two cores are shared by the workers of the test run.
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+from jaxtyping import install_import_hook
+
+with install_import_hook("anyhull.learn", "beartype.beartype"):
+    import anyhull.learn.boats
+    import anyhull.learn.reward
+    import anyhull.learn.task  # noqa: F401
+
+import jax
+import pytest
+
+from anyhull.vessel import Vessel
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+PLATFORMS = ("platform-a", "platform-b", "roboat-1", "roboat-2", "roboat-3")
+
+
+@pytest.fixture(params=PLATFORMS)
+def platform(request):
+    """Each of the paper's five platforms."""
+    return Vessel.load(request.param)

@@ -1,0 +1,297 @@
+"""The model predictive and the cascaded controller."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from anyhull import (
+    InputError,
+    Reference,
+    Sea,
+    Vessel,
+    catalogue,
+    circle,
+    dynamics,
+    hold,
+    line,
+    rounded_rectangle,
+    simulate,
+)
+from anyhull.control import MPC, PID, mpc
+
+PLATFORMS = ("platform-a", "platform-b", "roboat-1", "roboat-2", "roboat-3")
+
+
+class FromMidSide(Reference):
+    """A lap of the paper's rectangle from the middle of a side (3 m at 0.6 m/s), so that it holds four whole corners.
+
+    A lap from a corner's end leaves out the way out of the last one, and flatters the mean by some per cent.
+    """
+
+    lap = rounded_rectangle()
+    duration = lap.duration
+
+    def at(self, t):
+        return self.lap.at(np.asarray(t) + 5.0)
+
+
+def mean_errors(controller, reference, vessels=PLATFORMS):
+    """Position (cm) and heading (degrees) errors over a lap in ideal conditions, averaged over the platforms."""
+    runs = [simulate(controller(vessel), vessel, reference).metrics() for vessel in map(Vessel.load, vessels)]
+    return np.mean([run.position_cm for run in runs]), np.mean([run.heading_deg for run in runs])
+
+
+@pytest.fixture(scope="module")
+def roboat():
+    return Vessel.load("roboat-3")
+
+
+@pytest.fixture
+def situation():
+    """A boat some centimetres and degrees off a circle: pose, velocity, window."""
+    window = circle(3.0).window(4.0)
+    return window[0, :3] + [0.05, -0.03, 0.1], window[0, 3:] + [-0.1, 0.02, 0.05], window
+
+
+def test_tight_mpc_tracks_as_well_as_a_perfect_model_can():
+    position, heading = mean_errors(MPC, FromMidSide())
+    assert position <= 0.002
+    assert heading <= 0.03
+
+
+def test_paper_mpc_gives_the_papers_figures():
+    # The paper's table of its simulation study: 0.33 cm, 0.07°.
+    position, heading = mean_errors(lambda vessel: MPC(vessel, "paper"), FromMidSide())
+    assert 0.325 <= position <= 0.335
+    assert 0.065 <= heading <= 0.075
+
+
+def test_a_lap_from_a_corners_end_is_no_worse():
+    position, heading = mean_errors(MPC, rounded_rectangle())
+    assert position <= 0.002
+    assert heading <= 0.03
+
+
+@pytest.mark.parametrize("name", ["roboat-1", "csad", "vtec-s3"])
+def test_the_model_on_symbols_is_the_model_on_floats(name):
+    vessel = Vessel.load(name)
+    state, command = (0.3, -0.2, 0.7, 0.5, -0.1, 0.2), (0.4, -0.3, 0.2)
+    after = dynamics.step(state, [command] * mpc.parts(vessel), vessel.normalized, drag=vessel.drag)
+    assert np.asarray(mpc.model(vessel)(state, command)).ravel() == pytest.approx(after, abs=1e-14)
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_the_model_is_exact_to_a_small_part_of_the_motion(name):
+    vessel = Vessel.load(name)
+    state, command = (0.0, 0.0, 0.4, min(0.6, vessel.top_speeds[0]), 0.05, 0.2), (0.5, 0.3, -0.4)
+    fine = dynamics.step(state, [command] * 200, vessel.normalized, drag=vessel.drag)
+    motion = np.abs(np.subtract(fine, state)).max()
+    assert np.asarray(mpc.model(vessel)(state, command)).ravel() == pytest.approx(fine, abs=2e-4 * motion)
+
+
+@pytest.mark.parametrize(("name", "parts"), [("platform-b", 1), ("roboat-1", 1), ("vtec-s3", 10)])
+def test_steps_of_the_model_follow_the_damping_rate(name, parts):
+    # 0.1 s × 2.13 1/s = 0.2 and 0.1 × 0.6 = 0.06 fit in one step of 0.7; 0.1 × 66.7 = 6.7 takes ten.
+    assert mpc.parts(Vessel.load(name)) == parts
+
+
+@pytest.mark.parametrize("controller", [MPC, PID])
+@pytest.mark.parametrize("turns", [-3, 1])
+def test_whole_turns_of_the_heading_change_nothing(controller, turns, roboat, situation):
+    pose, velocity, window = situation
+    command = controller(roboat).step(pose, velocity, window)
+    turned = controller(roboat).step(pose + np.array([0.0, 0.0, turns * math.tau]), velocity, window)
+    assert turned == pytest.approx(command, abs=1e-9)
+
+
+@pytest.mark.parametrize("controller", [MPC, PID])
+def test_turning_and_moving_the_world_changes_nothing(controller, roboat, situation):
+    pose, velocity, window = situation
+    angle, shift = 2.1, np.array([300.0, -40.0])
+    turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
+
+    def moved(states):
+        return np.concatenate([states[..., :2] @ turn.T + shift, states[..., 2:3] + angle, states[..., 3:]], axis=-1)
+
+    first, second = controller(roboat), controller(roboat)
+    for _ in range(3):
+        here, there = first.step(pose, velocity, window), second.step(moved(pose), velocity, moved(window))
+        assert there == pytest.approx(here, abs=1e-8)
+    assert np.abs(here).max() > 0.01
+
+
+@pytest.mark.parametrize("controller", [MPC, PID])
+def test_a_boat_far_off_comes_back_within_its_limits(controller, roboat):
+    boat = controller(roboat)
+    log = simulate(boat, roboat, hold(duration=60.0), start=(-5.0, 5.0, 3.0, 0.0, 0.0, 0.0))
+    assert np.abs(log.command).max() <= 1.0
+    assert log.position_error[-100:].max() < 0.01
+    assert np.abs(log.heading_error[-100:]).max() < math.radians(1.0)
+
+
+@pytest.mark.parametrize("controller", [MPC, PID])
+def test_after_reset_a_run_repeats(controller, roboat):
+    boat = controller(roboat)
+    first, second = (simulate(boat, roboat, circle(), Sea.field(), duration=3.0).command for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+@pytest.mark.parametrize("controller", [MPC, PID])
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda p, v, w: (p * [1.0, np.nan, 1.0], v, w), r"pose\[1\] = nan"),
+        (lambda p, v, w: (p, v[:2], w), r"velocity of shape \(2,\)"),
+        (lambda p, v, w: (p, v, w[:-1]), r"window of shape \(10, 6\): must have shape \(11, 6\)"),
+    ],
+)
+def test_input_that_is_no_state_is_refused(controller, spoil, message, roboat, situation):
+    with pytest.raises(InputError, match=message):
+        controller(roboat).step(*spoil(*situation))
+
+
+def test_an_unknown_tuning_is_answered_with_the_known_ones(roboat):
+    with pytest.raises(InputError, match="tuning = 'soft': must be one of 'tight', 'paper'"):
+        MPC(roboat, "soft")
+
+
+def test_without_casadi_the_error_says_what_to_install(roboat, monkeypatch):
+    monkeypatch.setattr(mpc, "ca", None)
+    with pytest.raises(InputError, match=r"pip install 'anyhull\[mpc\]'"):
+        MPC(roboat)
+
+
+def test_importing_the_controllers_imports_no_casadi():
+    code = "import sys, anyhull.control as c; c.PID; assert 'casadi' not in sys.modules; c.MPC; import casadi"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+class Failing:
+    """A solver that ends with this value, and says that it failed."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __call__(self, **call):
+        return {"x": np.zeros(90) + self.value}
+
+    def stats(self):
+        return {"success": False, "return_status": "Infeasible_Problem_Detected"}
+
+
+def test_failed_solves_follow_the_last_plan_until_it_is_used_up(roboat, situation):
+    boat = MPC(roboat)
+    assert boat.step(*situation) == pytest.approx(boat._plan[0])
+    assert (boat.status, boat.failures) == ("Solve_Succeeded", 0)
+    plan, solver = boat._plan, boat._solver
+    boat._solver = Failing(np.nan)
+    for k in range(1, 10):
+        assert boat.step(*situation) == pytest.approx(plan[k])
+        assert (boat.status, boat.failures) == ("Infeasible_Problem_Detected", k)
+    for _ in range(2):
+        with pytest.raises(mpc.SolveError, match=r"Roboat 3.*Infeasible_Problem_Detected"):
+            boat.step(*situation)
+    boat._solver = solver
+    boat.step(*situation)
+    assert (boat.status, boat.failures) == ("Solve_Succeeded", 11)
+
+
+def test_a_first_solve_that_fails_is_an_error(roboat, situation):
+    boat = MPC(roboat)
+    # Full astern, sideways and round costs more than the zeros it started from, and is no plan.
+    boat._solver = Failing(-1.0)
+    with pytest.raises(mpc.SolveError, match="Infeasible_Problem_Detected"):
+        boat.step(*situation)
+    assert boat.failures == 1
+
+
+def test_a_solver_that_raises_is_a_failed_solve(roboat, situation):
+    def raises(**call):
+        raise RuntimeError("in some function\nnot a number")
+
+    boat = MPC(roboat)
+    boat._solver = raises
+    with pytest.raises(mpc.SolveError, match="not a number"):
+        boat.step(*situation)
+    assert boat.status == "not a number"
+
+
+def test_a_solve_cut_short_counts_if_it_gained(roboat, situation):
+    boat = MPC(roboat)
+    pose, velocity, window = situation
+    # The boat is to be two metres ahead: full ahead is better than the zeros it started from.
+    window = np.tile([*(pose[:2] + 2 * np.array([math.cos(pose[2]), math.sin(pose[2])])), pose[2], 1.0, 0, 0], (11, 1))
+    boat._solver = Failing(np.tile([1.0, 0.0, 0.0] + [0.0] * 6, 10))
+    assert boat.step(pose, velocity, window) == pytest.approx([1.0, 0.0, 0.0])
+    assert boat.failures == 0
+
+
+def test_mpc_steers_a_boat_that_cannot_push_sideways():
+    heron = Vessel.load("heron")
+    boat = MPC(heron)
+    # On a circle such a boat drifts outwards at c_ru·r·u·tau_v = 8 cm/s and cannot be on it and along it at once.
+    log = simulate(boat, heron, circle(8.0))
+    assert (log.command[:, 1] == 0).all()
+    assert log.metrics().position_cm < 20.0
+    assert boat.failures == 0
+    assert simulate(boat, heron, line()).metrics().position_cm < 0.002
+
+
+def test_mpc_is_silent(roboat, situation, capfd):
+    pose, velocity, window = situation
+    boat = MPC(roboat)
+    boat.step(pose, velocity, window)
+    boat.step(pose + np.array([50.0, -80.0, 2.0]), velocity, window)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_pid_tracks_every_platform(name):
+    # Roboat 3 turns into a 2 m corner only over seconds: it has 0.4 rad/s² for a yaw rate that jumps by 0.3 rad/s.
+    vessel = Vessel.load(name)
+    metrics = simulate(PID(vessel), vessel, rounded_rectangle()).metrics()
+    assert metrics.position_cm < 0.05
+    assert metrics.heading_deg < (1.5 if name == "roboat-3" else 0.12)
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_pid_stands_the_longest_delay_of_the_field(name):
+    vessel = Vessel.load(name)
+    metrics = simulate(PID(vessel), vessel, rounded_rectangle(), Sea(delay=(0.2, 0.2))).metrics()
+    assert metrics.position_max_cm < 7.0
+    assert metrics.roughness < 0.05
+
+
+def test_pid_takes_out_a_constant_current():
+    vessel, current = Vessel.load("platform-b"), (0.1, -0.1)
+    boat, state = PID(vessel), (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    window = hold((0.0, 0.0, 0.5)).window(0.0)
+    furthest = 0.0
+    for _ in range(300):
+        command = tuple(boat.step(state[:3], state[3:], window))
+        state = dynamics.step(state, [command] * 5, vessel.normalized, current, vessel.drag)
+        furthest = max(furthest, math.hypot(*state[:2]))
+    assert furthest > 0.01
+    assert math.hypot(*state[:2]) < 1e-4
+    assert abs(state[2] - 0.5) < 1e-4
+
+
+@pytest.mark.parametrize("name", [name for name in catalogue() if Vessel.load(name).actuation == "full"])
+def test_pid_holds_every_fully_actuated_vessel_of_the_catalogue(name):
+    vessel = Vessel.load(name)
+    speed, size = min(0.6, vessel.top_speeds[0] / 2), 1.0
+    while (reference := rounded_rectangle(10 * size, 6 * size, 2 * size, speed=speed)).infeasible(vessel):
+        size *= 1.5
+    metrics = simulate(PID(vessel), vessel, reference).metrics()
+    assert metrics.position_max_cm < 10.0
+    assert metrics.heading_deg < 15.0
+
+
+def test_pid_refuses_a_boat_that_cannot_push_sideways():
+    with pytest.raises(InputError, match="needs Fy > 0"):
+        PID(Vessel.load("heron"))

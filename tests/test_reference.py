@@ -1,0 +1,169 @@
+"""References: what they say of velocity is the derivative of what they say of position, and shapes close."""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.interpolate import CubicSpline
+
+from anyhull import stream
+from anyhull.errors import InputError
+from anyhull.learn import boats
+from anyhull.reference import _spline, circle, figure_eight, hold, line, rounded_rectangle, through
+from anyhull.vessel import Vessel
+
+POINTS = [(0, 0), (3, 1), (5, 5), (-2, 4)]
+SHAPES = {
+    "line": line(),
+    "line looking sideways": line(heading=math.pi / 2),
+    "circle": circle(3),
+    "circle to the right": circle(-3, laps=2),
+    "rectangle": rounded_rectangle(),
+    "rectangle at a fixed heading": rounded_rectangle(heading=0.5),
+    "eight": figure_eight(),
+    "through": through(POINTS),
+    "through with speeds": through(POINTS, speed=[0.3, 0.6, 0.4, 0.0]),
+    "through with headings": through(POINTS, heading=[0, 1, 2, 3]),
+    "closed": through(POINTS, closed=True, laps=2),
+    "hold": hold((1, 2, 3)),
+}
+
+
+@pytest.mark.parametrize("reference", SHAPES.values(), ids=SHAPES.keys())
+def test_body_velocity_is_the_derivative_of_the_pose(reference):
+    # Beyond the end as well: references go on, round or straight or holding still.
+    t, h = np.linspace(0.01, 1.4 * reference.duration, 997), 1e-4
+    state = reference.at(t)
+    rate = (reference.at(t + h)[:, :3] - reference.at(t - h)[:, :3]) / (2 * h)
+    sin, cos = np.sin(state[:, 2]), np.cos(state[:, 2])
+    derived = np.stack([cos * rate[:, 0] + sin * rate[:, 1], cos * rate[:, 1] - sin * rate[:, 0], rate[:, 2]], axis=1)
+    # A few samples straddle a corner, where the yaw rate jumps.
+    off = np.abs(derived - state[:, 3:]).max(axis=1)
+    assert np.quantile(off, 0.98) < 2e-3
+    assert np.median(off) < 1e-3
+
+
+def test_the_papers_rectangle():
+    # Straights 6 and 2 m twice, four quarter circles of 2 m: 16 + 4 pi m at 0.6 m/s.
+    reference = rounded_rectangle()
+    assert reference.duration == pytest.approx((16 + 4 * math.pi) / 0.6)
+    lap = reference.at(np.linspace(0, reference.duration, 2000))
+    assert np.ptp(lap[:, 0]) == pytest.approx(10, abs=1e-3)
+    assert np.ptp(lap[:, 1]) == pytest.approx(6, abs=1e-3)
+    np.testing.assert_allclose(np.unique(lap[:, 5].round(9)), [0, 0.3])
+    np.testing.assert_allclose(lap[-1] - lap[0], [0, 0, 2 * math.pi, 0, 0, 0], atol=1e-9)
+
+
+def test_the_window_is_now_and_the_next_ten_periods():
+    reference = figure_eight()
+    np.testing.assert_allclose(reference.window(3.0), reference.at(np.array([3 + 0.1 * k for k in range(11)])))
+    assert reference.window(3.0).shape == (11, 6)
+
+
+def test_a_spline_goes_through_its_waypoints_at_the_given_speeds():
+    reference = through(POINTS, speed=[0.3, 0.6, 0.4, 0.2])
+    states = reference.at(np.linspace(0, reference.duration, 20001))
+    for point, speed in zip(POINTS, [0.3, 0.6, 0.4, 0.2], strict=True):
+        nearest = np.argmin(np.hypot(*(states[:, :2] - point).T))
+        np.testing.assert_allclose(states[nearest, :2], point, atol=1e-3)
+        assert states[nearest, 3] == pytest.approx(speed, abs=2e-3)
+
+
+@pytest.mark.parametrize(("closed", "kind"), [(True, "periodic"), (False, "natural")])
+def test_our_spline_is_scipys(closed, kind):
+    knots, values = np.array([0, 1, 2.5, 3, 5.0]), np.array([(0, 0), (3, 1), (5, 5), (-2, 4), (0, 0)], float)
+    at = np.linspace(0, 5, 101)
+    theirs = CubicSpline(knots, values, bc_type=kind)
+    for order, ours in enumerate(_spline(knots, values, closed)(at)):
+        np.testing.assert_allclose(ours, theirs(at, order), atol=1e-12)
+
+
+def test_a_final_speed_of_zero_ends_in_station_keeping():
+    reference = through(POINTS, speed=[0.5, 0.5, 0.5, 0.0])
+    late = reference.at(reference.duration + 20)
+    np.testing.assert_allclose(late[:2], POINTS[-1], atol=1e-6)
+    np.testing.assert_allclose(late[3:], 0, atol=1e-9)
+
+
+def test_an_infeasible_reference_is_said_clearly():
+    platform = Vessel.load("platform-a")
+    assert rounded_rectangle(speed=0.6).infeasible(platform) == []
+    # 54 kg/s at 2 m/s is 108 N of its 40 N.
+    (surge, *_) = rounded_rectangle(speed=2).infeasible(platform)
+    assert "surge 2.00 m/s" in surge
+    assert "need 108 N in surge: 270 % of what it has" in surge
+    (turn,) = circle(0.05, speed=0.6).infeasible(Vessel.load("roboat-1"))[-1:]
+    assert "yaw" in turn or "sway" in turn
+    (sideways,) = line(heading=1.5, speed=0.3).infeasible(Vessel.load("otter-0"))
+    assert "it has none" in sideways
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: line(-1), r"length = -1: must be a positive number"),
+        (lambda: circle(0), r"radius = 0: must be a finite number other than zero"),
+        (lambda: circle(speed=math.nan), r"speed = nan: must be a positive number"),
+        (lambda: rounded_rectangle(radius=4), r"radius = 4: must be at most half"),
+        (lambda: rounded_rectangle(laps=0), r"laps = 0: must be a positive number"),
+        (lambda: through([(0, 0)]), r"waypoints of shape \(1, 2\): must be 2 or more pairs"),
+        (lambda: through([(0, 0), (0, 0)]), r"waypoints 0 and 1: must not coincide"),
+        (lambda: through(POINTS, speed=[1, 2]), r"speed = \[1, 2\]: must be one finite number, or one for each of 4"),
+        (lambda: through(POINTS, speed=0), r"speed = 0: must be positive"),
+        (lambda: through(POINTS, closed=True, laps=-1), r"laps = -1: must be a positive number"),
+        (lambda: hold((1, 2)), r"pose = \(1, 2\): must be three finite numbers"),
+    ],
+)
+def test_bad_shapes_are_refused(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def random_stream(seed, steps, difficulty=1.0, e=None):
+    """Points, abilities and the number of segments of a random boat's endless reference, in NumPy."""
+    random = np.random.default_rng(seed)
+    e = np.array(boats.sample(jnp.array(random.random(boats.DRAWS))), float) if e is None else e
+    able = stream.ability(e)
+    segment = stream.draw(random.random(stream.DRAWS), able, difficulty)
+    window = stream.begin(segment, (0.0, 0.0, 0.0))
+    segment = segment._replace(left=segment.left - 1.0)
+    points, segments = list(window), 1
+    for _ in range(steps):
+        segments += segment.left <= 0
+        point, segment = stream.extend(points[-1], segment, random.random(stream.DRAWS), able, difficulty)
+        points.append(point)
+    return np.array(points), able, segments
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_stream_is_continuous_and_within_what_the_boat_can_do(seed):
+    points, able, segments = random_stream(seed, 600)
+    assert segments > 5
+    moved = np.diff(points[:, :2], axis=0)
+    # A chord is no longer than its arc: each point follows from the one before at the new point's velocity.
+    reach = np.hypot(points[1:, 3], points[1:, 4]) * 0.1
+    assert (np.hypot(*moved.T) <= reach * (1 + 1e-9) + 1e-12).all()
+    np.testing.assert_allclose(np.diff(points[:, 2]), points[1:, 5] * 0.1, atol=1e-12)
+    assert points[:, 3].max() <= able.speed * (1 + 1e-9)
+    assert np.abs(points[:, 4]).max() <= able.sway * (1 + 1e-9)
+    assert np.abs(points[:, 5]).max() <= able.yaw_rate * (1 + 1e-9)
+    assert np.abs(np.diff(points[:, 3])).max() <= able.ramp * 0.1 * (1 + 1e-9)
+
+
+def test_the_stream_goes_from_easy_to_hard():
+    e = np.array(Vessel.load("platform-b").normalized)
+    easy = np.concatenate([random_stream(seed, 500, 0.0, e)[0] for seed in range(5)])
+    hard = np.concatenate([random_stream(seed, 500, 1.0, e)[0] for seed in range(5)])
+    # 8 m turns at no more than 1.2 m/s are 0.15 rad/s.
+    assert np.abs(easy[:, 5]).max() <= 0.15 + 1e-9
+    assert np.abs(hard[:, 5]).max() > 0.6
+    assert np.abs(easy[:, 4]).max() == 0
+    assert np.abs(hard[:, 4]).max() > 0.1
+
+
+def test_the_papers_corners_lie_inside_what_the_stream_asks():
+    for name in ("platform-a", "platform-b", "roboat-1", "roboat-2", "roboat-3"):
+        able = stream.ability(Vessel.load(name).normalized)
+        assert able.speed >= 0.6
+        assert min(able.yaw_rate, able.turn / 0.6) >= 0.3

@@ -1,0 +1,145 @@
+"""Vessels: the catalogue, the nine components, what is derived from them, and bad files."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from anyhull.errors import InputError
+from anyhull.vessel import TRAINED, Thruster, Vessel, catalogue
+
+GOOD = """
+name = "Dinghy"
+m = 10
+X_udot = -1
+Y_vdot = -5
+I_comb = 2
+X_u = 3
+Y_v = 4
+N_r = 1
+Fx = 20
+Fy = 10
+Mz = 5
+"""
+
+
+def load(tmp_path, text):
+    path = tmp_path / "boat.toml"
+    path.write_text(text)
+    return Vessel.load(path)
+
+
+def test_the_papers_five_and_eighteen_published_vessels_are_there():
+    assert {"platform-a", "platform-b", "roboat-1", "roboat-2", "roboat-3"} <= set(catalogue())
+    assert len(catalogue()) == 23
+    for name in catalogue():
+        assert Vessel.load(name).source, name
+
+
+def test_normalized_components_of_roboat_1_by_hand():
+    # m11 = 9.2 + 3.8 = 13, m22 = 9.2 + 14 = 23.2, I = 1.3.
+    e = Vessel.load("roboat-1").normalized
+    expected = (40 / 13, 40 / 23.2, 27 / 1.3, 6 / 13, 7.1 / 23.2, 0.8 / 1.3, 23.2 / 13, -13 / 23.2, -10.2 / 1.3)
+    assert e == pytest.approx(expected, rel=1e-12)
+
+
+def test_coriolis_components_multiply_to_minus_one(platform):
+    assert platform.normalized.c_rv * platform.normalized.c_ru == pytest.approx(-1, rel=1e-12)
+
+
+def test_rigid_mass_alone_does_not_matter(platform):
+    shifted = replace(platform, m=platform.m + 3, X_udot=platform.X_udot + 3, Y_vdot=platform.Y_vdot + 3)
+    assert shifted.normalized == pytest.approx(platform.normalized, rel=1e-12)
+
+
+def test_the_five_platforms_lie_inside_the_training_ranges(platform):
+    assert platform.envelope() == []
+
+
+def test_published_top_speeds():
+    # As the sources' own drag and thrust give them, linear, quadratic and cubic.
+    speeds = {"otter-0": 3.0864, "cse1": 0.766561, "heron": 2.741217, "viknes": 9.667293, "qiuxin5": 2.005288}
+    for name, speed in speeds.items():
+        assert Vessel.load(name).top_speeds[0] == pytest.approx(speed, rel=1e-5), name
+
+
+def test_roboat_1_is_unstable_in_yaw_above_21_cm_per_second():
+    assert Vessel.load("roboat-1").yaw_unstable_above == pytest.approx(0.207, abs=1e-3)
+    assert Vessel.load("platform-a").yaw_unstable_above == math.inf
+
+
+def test_under_actuated_vessels_are_marked():
+    under = {name for name in catalogue() if Vessel.load(name).actuation == "under"}
+    assert under == {
+        "blueboat-nmpc", "heron", "kingfisher-sysid", "otter-0", "otter-25", "qiuxin5", "viknes", "vtec-s3",
+    }  # fmt: skip
+
+
+def test_layouts_reach_the_stated_surge_limit():
+    # The sum of what each thruster can push ahead, where the layout is given. The drillship's and the other
+    # azimuths may all point ahead.
+    for name in catalogue():
+        vessel = Vessel.load(name)
+        ahead = 0.0
+        for thruster in vessel.thrusters:
+            share = 1.0 if thruster.kind == "azimuth" else math.cos(math.radians(thruster.angle))
+            ahead += thruster.forward * share
+        if vessel.thrusters:
+            assert ahead == pytest.approx(vessel.Fx, rel=2e-3), name
+
+
+def test_too_strong_a_boat_is_told_what_to_derate_to():
+    outside = {found.component: found for found in Vessel.load("wamv-vrx-t").envelope()}
+    # 211 kg at no more than 12 m/s² is 2532 N.
+    assert "derate Fx to 2532 N" in outside["alpha_u"].advice
+    assert outside["alpha_u"].value == pytest.approx(4707.07 / 211, rel=1e-4)
+    assert (outside["alpha_u"].low, outside["alpha_u"].high) == TRAINED["alpha_u"]
+
+
+def test_a_good_file_loads_with_its_thrusters(tmp_path):
+    text = GOOD + '[[thrusters]]\nkind = "fixed"\nx = -1\ny = 0.5\nforward = 30\n'
+    vessel = load(tmp_path, text)
+    assert vessel.inertia == (11, 15, 2)
+    assert vessel.thrusters == (Thruster(kind="fixed", x=-1, y=0.5, forward=30),)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("m = 10\n", ""), "boat.toml: m is missing: must be a finite number"),
+        (("m = 10", "m = -10"), "boat.toml: m = -10: must be positive"),
+        (("X_u = 3", "X_u = nan"), "boat.toml: X_u = nan: must be a finite number"),
+        (("X_u = 3", "X_u = inf"), "boat.toml: X_u = inf: must be a finite number"),
+        (("X_u = 3", "X_u = 3\nX_uuuu = 1"), "boat.toml: X_uuuu = 1: unknown key; did you mean 'X_uuu'?"),
+        (("X_u = 3", 'X_u = "3"'), "boat.toml: X_u = '3': must be a finite number"),
+        (("X_u = 3", "X_u = true"), "boat.toml: X_u = True: must be a finite number"),
+        (("Y_vdot = -5", "Y_vdot = 12"), "boat.toml: Y_vdot = 12: must be less than m = 10"),
+        (("X_u = 3", "X_u = 3\nX_uu = -1"), "boat.toml: X_uu = -1: must be large enough that the drag never pushes"),
+        (("Fy = 10", "Fy = 0"), "boat.toml: actuation = 'full': must be 'under' for a boat with Fy = 0"),
+        (("m = 10", "m = = 10"), "boat.toml: not valid TOML"),
+        (("Mz = 5", "Mz = 5\nthrusters = 3"), "boat.toml: thrusters = 3: must be tables [[thrusters]]"),
+        (
+            ("Mz = 5", 'Mz = 5\n[[thrusters]]\nkind = "jet"\nx = 0\ny = 0\nforward = 1'),
+            "boat.toml: thrusters[0].kind = 'jet': must be 'fixed', 'azimuth' or 'tunnel'",
+        ),
+        (
+            ("Mz = 5", 'Mz = 5\n[[thrusters]]\nkind = "fixed"\nx = 0\ny = 0\nforward = -1'),
+            "boat.toml: thrusters[0].forward = -1: must be zero or more",
+        ),
+    ],
+)
+def test_bad_files_are_named_with_field_value_and_what_is_accepted(tmp_path, change, expected):
+    with pytest.raises(InputError) as error:
+        load(tmp_path, GOOD.replace(*change))
+    assert expected in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_unknown_name_suggests_the_nearest():
+    with pytest.raises(InputError, match=r"vessel 'platfrom-a' is unknown: did you mean 'platform-a'\?"):
+        Vessel.load("platfrom-a")
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"none\.toml: cannot be read: No such file"):
+        Vessel.load(tmp_path / "none.toml")
