@@ -154,7 +154,8 @@ def build(vessel: Vessel, tuning: str, candidate: str) -> Callable[[Any, Any], t
 def compare(problems: dict[tuple[str, str], list[tuple[Any, Any]]]) -> dict[str, dict[str, float | str]]:
     """Time per solve, share of successes, and largest distance from IPOPT's first command, by candidate.
 
-    The candidates take turns at each problem, in changing order, so that whatever else the machine does slows them all alike.
+    The candidates take turns at each problem, in changing order, so that whatever else the machine does slows them
+    all alike.
     """
     seconds: dict[str, list[float]] = {name: [] for name in CANDIDATES}
     successes: dict[str, list[bool]] = {name: [] for name in CANDIDATES}

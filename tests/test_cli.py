@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from anyhull import InputError, Log, catalogue, cli
-from anyhull.cli import PLATFORMS, main
+from anyhull import InputError, Log, catalogue
+from anyhull.cli import controllers, demo, main
+from anyhull.cli.demo import PLATFORMS
 
 BOAT = """
 name = "Test boat"
@@ -42,7 +43,7 @@ class Still:
 @pytest.fixture
 def still(monkeypatch):
     """The name of a controller that needs no solver."""
-    monkeypatch.setitem(cli.CONTROLLERS, "still", lambda vessel: Still())
+    monkeypatch.setitem(controllers.CONTROLLERS, "still", lambda vessel: Still())
     return ["sail", "--controller", "still"]
 
 
@@ -203,7 +204,7 @@ def test_an_infeasible_reference_is_said_and_sailed_all_the_same(run, still):
     status, out, err = run(*still, "--reference", "line", "--speed", 2, "--json")
     assert status == 0
     assert strict(out)["infeasible"][0] in err
-    assert err.startswith("warning: infeasible reference: Platform A: surge at 2.00 m/s")
+    assert err.startswith("warning: infeasible reference: Platform A: surge 2.00 m/s")
     assert err.count("\n") == 1
     assert strict(run(*still, "--duration", 1, "--json")[1])["infeasible"] == []
 
@@ -275,7 +276,7 @@ def test_a_broken_vessel_file_is_named_with_its_field(run, tmp_path, change, wor
 
 @pytest.mark.parametrize(("option", "name"), [("--plot", "a.png"), ("--animate", "a.gif"), ("--out", "a.npz")])
 def test_output_that_cannot_be_written_is_said_before_the_run(run, still, monkeypatch, tmp_path, option, name):
-    monkeypatch.setattr(cli, "simulate", lambda *_, **__: pytest.fail("it sailed"))
+    monkeypatch.setattr(controllers, "simulate", lambda *_, **__: pytest.fail("it sailed"))
     (tmp_path / "file").touch()
     (tmp_path / "folder" / name).mkdir(parents=True)
     for path in (tmp_path / "file" / name, tmp_path / "folder" / name):
@@ -284,7 +285,7 @@ def test_output_that_cannot_be_written_is_said_before_the_run(run, still, monkey
 
 
 def test_a_demo_that_cannot_write_its_picture_does_not_start(run, monkeypatch, tmp_path):
-    monkeypatch.setattr(cli, "simulate", lambda *_, **__: pytest.fail("it sailed"))
+    monkeypatch.setattr(controllers, "simulate", lambda *_, **__: pytest.fail("it sailed"))
     (tmp_path / "file").touch()
     assert "cannot be written" in complaint(*run("demo", "--out", tmp_path / "file"))
 
@@ -304,7 +305,7 @@ def test_a_run_that_ends_early_leaves_no_file(run, monkeypatch, tmp_path, error,
                 raise error
             return np.zeros(3)
 
-    monkeypatch.setitem(cli.CONTROLLERS, "quits", lambda vessel: Quits())
+    monkeypatch.setitem(controllers.CONTROLLERS, "quits", lambda vessel: Quits())
     paths = ["--plot", tmp_path / "a.png", "--animate", tmp_path / "a.gif", "--out", tmp_path / "a.npz"]
     assert run("sail", "--controller", "quits", *paths) == (status, "", line)
     assert list(tmp_path.iterdir()) == []
@@ -336,7 +337,7 @@ def test_demo_compares_both_tunings_with_the_paper_and_draws_them(run, tmp_path)
 
 
 def test_demo_table_names_each_platform_and_the_published_figures(run, monkeypatch, tmp_path):
-    monkeypatch.setattr(cli, "_mpc", lambda tuning: lambda vessel: Still())
+    monkeypatch.setattr(demo, "mpc", lambda tuning: lambda vessel: Still())
     status, out, err = run("demo", "--out", tmp_path)
     assert (status, err) == (0, "")
     assert all(name in out for name in PLATFORMS)

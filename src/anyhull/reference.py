@@ -53,8 +53,8 @@ class Reference(ABC):
                 u, v, r = velocity[:, worst]
                 share = "it has none" if has == 0 else f"{100 * needed[i, worst] / has:.0f} % of what it has"
                 complaints.append(
-                    f"{vessel.name}: surge {u:.2f} m/s, sway {v:.2f} m/s and yaw {r:.2f} rad/s at t = {times[worst]:.1f} s "
-                    f"need {needed[i, worst] * vessel.inertia[i]:.3g} {unit} in {axis}: {share}"
+                    f"{vessel.name}: surge {u:.2f} m/s, sway {v:.2f} m/s and yaw {r:.2f} rad/s at t = "
+                    f"{times[worst]:.1f} s need {needed[i, worst] * vessel.inertia[i]:.3g} {unit} in {axis}: {share}"
                 )
         return complaints
 

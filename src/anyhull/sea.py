@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anyhull.arithmetic import Number, Numbers, clip, namespace
 from anyhull.dynamics import PERIOD
-from anyhull.errors import InputError
+from anyhull.errors import InputError, unknown
 
 
 @dataclass(frozen=True)
@@ -56,9 +55,7 @@ class Sea:
     def preset(name: str) -> Sea:
         """The sea of that name: one of `PRESETS`."""
         if name not in PRESETS:
-            near = difflib.get_close_matches(name, PRESETS, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise InputError(f"sea {name!r} is unknown: {hint}accepted are {', '.join(PRESETS)}")
+            raise InputError(unknown("sea", name, PRESETS))
         return PRESETS[name]
 
     @property

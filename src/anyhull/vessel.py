@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import tomllib
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Literal, NamedTuple
 
-from anyhull.errors import InputError
+from anyhull.errors import InputError, unknown
+from anyhull.toml import build, check_types, require
 
 Triple = tuple[float, float, float]
 Kind = Literal["fixed", "azimuth", "tunnel"]
 Actuation = Literal["full", "under"]
-T = TypeVar("T", "Vessel", "Thruster")
 
 
 class Normalized(NamedTuple):
@@ -93,10 +92,10 @@ class Thruster:
     """Time constant of the thrust, s."""
 
     def __post_init__(self) -> None:
-        _check_types(self)
+        check_types(self)
         for field in ("forward", "reverse", "lag"):
-            _require(self, field, (getattr(self, field) or 0) >= 0, "zero or more")
-        _require(self, "dead_band", 0 <= self.dead_band < 1, "at least 0 and below 1")
+            require(self, field, (getattr(self, field) or 0) >= 0, "zero or more")
+        require(self, "dead_band", 0 <= self.dead_band < 1, "at least 0 and below 1")
 
 
 @dataclass(frozen=True)
@@ -153,19 +152,19 @@ class Vessel:
     """How well founded the figures are, A (identified) to C (borrowed)."""
 
     def __post_init__(self) -> None:
-        _check_types(self)
+        check_types(self)
         for field in ("m", "I_comb", "Fx", "Mz", "length", "beam"):
             value = getattr(self, field)
-            _require(self, field, value is None or value > 0, "positive")
+            require(self, field, value is None or value > 0, "positive")
         for field in ("X_u", "Y_v", "N_r", "Fy"):
-            _require(self, field, getattr(self, field) >= 0, "zero or more")
+            require(self, field, getattr(self, field) >= 0, "zero or more")
         for field in ("X_udot", "Y_vdot"):
-            _require(self, field, getattr(self, field) < self.m, f"less than m = {self.m:g} (added mass is negative)")
+            require(self, field, getattr(self, field) < self.m, f"less than m = {self.m:g} (added mass is negative)")
         for linear, quadratic, cubic in (("X_u", "X_uu", "X_uuu"), ("Y_v", "Y_vv", "Y_vvv"), ("N_r", "N_rr", "N_rrr")):
             a, b, c = getattr(self, linear), getattr(self, quadratic), getattr(self, cubic)
-            _require(self, cubic, c >= 0, "zero or more")
-            _require(self, quadratic, b >= 0 or b * b < 4 * a * c, "large enough that the drag never pushes")
-        _require(self, "actuation", self.actuation == "under" or self.Fy > 0, "'under' for a boat with Fy = 0")
+            require(self, cubic, c >= 0, "zero or more")
+            require(self, quadratic, b >= 0 or b * b < 4 * a * c, "large enough that the drag never pushes")
+        require(self, "actuation", self.actuation == "under" or self.Fy > 0, "'under' for a boat with Fy = 0")
 
     @staticmethod
     def load(name_or_path: str | Path) -> Vessel:
@@ -179,11 +178,8 @@ class Vessel:
             return _parse(text, where=str(path))
         names = catalogue()
         if str(name_or_path) not in names:
-            near = difflib.get_close_matches(str(name_or_path).lower(), names, n=1, cutoff=0.4)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise InputError(
-                f"vessel {str(name_or_path)!r} is unknown: {hint}'anyhull vessels' lists them; a path must end in .toml"
-            )
+            hint = "'anyhull vessels' lists them, and a path must end in .toml"
+            raise InputError(unknown("vessel", str(name_or_path), names, hint))
         file = resources.files("anyhull") / "vessels" / f"{name_or_path}.toml"
         return _parse(file.read_text(encoding="utf-8"), where=f"{name_or_path}.toml")
 
@@ -314,59 +310,9 @@ def _parse(text: str, where: str) -> Vessel:
     try:
         table = tomllib.loads(text)
         if isinstance(layout := table.get("thrusters", []), list):
-            table["thrusters"] = tuple(_build(Thruster, entry, f"thrusters[{i}].") for i, entry in enumerate(layout))
-        return _build(Vessel, table)
+            table["thrusters"] = tuple(build(Thruster, entry, f"thrusters[{i}].") for i, entry in enumerate(layout))
+        return build(Vessel, table)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{where}: not valid TOML: {error}") from None
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-
-
-def _build(kind: type[T], table: Any, prefix: str = "") -> T:
-    """A `kind` from the keys of a TOML table, which must be its fields."""
-    if not isinstance(table, dict):
-        raise InputError(f"{prefix.rstrip('.')} = {table!r}: must be a table")
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    for key in table:
-        if key not in names:
-            near = difflib.get_close_matches(key, names, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"accepted are {', '.join(names)}"
-            raise InputError(f"{prefix}{key} = {table[key]!r}: unknown key; {hint}")
-    for field in fields(kind):  # type: ignore[arg-type]
-        if field.name not in table and field.default is MISSING:
-            raise InputError(f"{prefix}{field.name} is missing: must be {_ACCEPTED[str(field.type)][1]}")
-    try:
-        return kind(**table)
-    except InputError as error:
-        raise InputError(f"{prefix}{error}") from None
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-_ACCEPTED: dict[str, tuple[Any, str]] = {
-    "float": (_is_number, "a finite number"),
-    "float | None": (lambda value: value is None or _is_number(value), "a finite number"),
-    "str": (lambda value: isinstance(value, str), "a string"),
-    "Kind": (lambda value: value in get_args(Kind), "'fixed', 'azimuth' or 'tunnel'"),
-    "Actuation": (lambda value: value in get_args(Actuation), "'full' or 'under'"),
-    "tuple[Thruster, ...]": (
-        lambda value: isinstance(value, tuple) and all(isinstance(entry, Thruster) for entry in value),
-        "tables [[thrusters]]",
-    ),
-}
-"""By a field's declared type: what is accepted, and how to say so."""
-
-
-def _check_types(instance: Any) -> None:
-    for field in fields(instance):
-        accepts, description = _ACCEPTED[str(field.type)]
-        value = getattr(instance, field.name)
-        if not accepts(value):
-            raise InputError(f"{field.name} = {value!r}: must be {description}")
-
-
-def _require(instance: Any, field: str, holds: bool, accepted: str) -> None:
-    if not holds:
-        raise InputError(f"{field} = {getattr(instance, field)!r}: must be {accepted}")

@@ -70,8 +70,9 @@ class SolveError(RuntimeError):
 class MPC:
     """Follows the window with the least cost that the vessel's model predicts.
 
-    A solve that fails is answered from the last plan, moved on by a period, and counted in `failures`; `status` is
-    the solver's own word on the last solve. When the plan is used up, `step` raises `SolveError`.
+    A solve that fails is answered from the last plan, moved on by a period, and counted in `failures`; one that is cut
+    short by its ten iterations but improves on that plan is no failure. `status` is the solver's own word on the last
+    solve. When the plan is used up, `step` raises `SolveError`.
     """
 
     def __init__(self, vessel: Vessel, tuning: str = "tight") -> None:

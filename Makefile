@@ -1,0 +1,34 @@
+# Everything from a bare machine with Python 3.11 or newer: `make demo`, `make test`, `make check`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+
+.PHONY: demo test check bench clean
+.DELETE_ON_ERROR:
+
+demo: $(READY)
+	$(BIN)/anyhull demo
+
+test: $(READY)
+	$(BIN)/pytest -n 2
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(READY)
+	cd benchmarks && ../$(BIN)/python mpc.py && ../$(BIN)/python environment.py
+
+# The pins name the CPU build of JAX, and every package that the tests need.
+$(READY): requirements.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("anyhull needs Python 3.11 or newer, not " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+clean:
+	rm -rf $(VENV) build out

@@ -1,0 +1,66 @@
+"""The command `anyhull`: look at vessels, sail one, see the demonstration."""
+
+from __future__ import annotations
+
+import io
+import sys
+from importlib import metadata
+from typing import Annotated, Any
+
+import typer
+
+from anyhull.cli import demo, sail, vessels
+from anyhull.cli.controllers import RunError
+from anyhull.errors import InputError
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help="Simulate and steer any surface vessel.")
+app.add_typer(vessels.app, name="vessels")
+app.command()(sail.sail)
+app.command()(demo.demo)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit status.
+
+    1 after a run that a controller gave up, 2 after a mistake in the input, 130 when interrupted.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without Greek letters shows question marks instead
+    usage_error: Any = typer.BadParameter.__base__  # Typer's own in new versions, Click's in older ones
+    try:
+        status = app(arguments, standalone_mode=False) or 0
+    except usage_error as error:
+        return _fail(error.format_message(), 2)
+    except InputError as error:
+        return _fail(str(error), 2)
+    except RunError as error:
+        return _fail(str(error), 1)
+    except OSError as error:
+        return _fail(f"{error.filename or 'output'}: {error.strerror or error}", 2)
+    except (KeyboardInterrupt, typer.Abort):
+        status = 130
+    return _fail("interrupted", 130) if status == 130 else int(status)
+
+
+def _fail(message: str, status: int) -> int:
+    print("error:", " ".join(message.split()), file=sys.stderr)
+    return status
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"anyhull {metadata.version('anyhull')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Simulate and steer any surface vessel."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())

@@ -1,0 +1,7 @@
+"""`python -m anyhull.cli`."""
+
+import sys
+
+from anyhull.cli import main
+
+sys.exit(main())

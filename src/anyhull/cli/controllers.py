@@ -1,0 +1,58 @@
+"""Controllers by name, and runs with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from anyhull.controller import Controller
+from anyhull.errors import InputError, unknown
+from anyhull.log import Log
+from anyhull.reference import Reference
+from anyhull.sea import Sea
+from anyhull.simulate import simulate
+from anyhull.vessel import Vessel
+
+
+class RunError(Exception):
+    """A run that could not be finished, though the input was in order."""
+
+
+def run(steers: Controller, boat: Vessel, path: Reference, water: Sea, **options: Any) -> Log:
+    try:
+        return simulate(steers, boat, path, water, **options)
+    except RuntimeError as error:  # a controller that has no command to give, as when a solver fails
+        raise RunError(str(error)) from error
+
+
+def controller(name: str, vessel: Vessel) -> Controller:
+    """The controller of that name for a vessel."""
+    if name not in CONTROLLERS:
+        raise InputError(unknown("controller", name, CONTROLLERS))
+    return CONTROLLERS[name](vessel)
+
+
+def mpc(tuning: str) -> Callable[[Vessel], Controller]:
+    def build(vessel: Vessel) -> Controller:
+        # CasADi takes a while to import, and only those who use it should need it.
+        from anyhull.control import MPC
+
+        built: Controller = MPC(vessel, tuning=tuning)
+        return built
+
+    return build
+
+
+def _pid(vessel: Vessel) -> Controller:
+    from anyhull.control import PID
+
+    built: Controller = PID(vessel)
+    return built
+
+
+CONTROLLERS: dict[str, Callable[[Vessel], Controller]] = {
+    "mpc": mpc("tight"),
+    "mpc-paper": mpc("paper"),
+    "pid": _pid,
+}
+"""Controllers by name: each builds one for a vessel."""
