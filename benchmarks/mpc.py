@@ -14,7 +14,6 @@ os.environ["OMP_NUM_THREADS"] = "1"  # one core, as on a boat; read when the lib
 
 import argparse
 import json
-import platform
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,13 +22,13 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+from machine import describe
 
-from anyhull import Reference, Vessel, rounded_rectangle, simulate
+from anyhull import Vessel, rounded_rectangle, simulate
 from anyhull.control import mpc
 from anyhull.files import whole
 from anyhull.reference import PREVIEW
-
-PLATFORMS = ("platform-a", "platform-b", "roboat-1", "roboat-2", "roboat-3")
+from anyhull.vessel import PLATFORMS
 
 QUIET = {"print_time": False, "error_on_fail": False}
 SQP = {key: value for key, value in mpc.OPTIONS.items() if not key.startswith("qpsol")} | {"max_iter": 50}
@@ -67,20 +66,6 @@ CANDIDATES: dict[str, tuple[str, dict[str, Any], str, str]] = {
     "ipopt, warm": ("ipopt", WARM, "multiple", "exact"),
 }
 """Name -> CasADi's solver and its options, shooting, Hessian."""
-
-
-class Later(Reference):
-    """A reference begun some seconds in."""
-
-    def __init__(self, reference: Reference, by: float) -> None:
-        self.reference, self.by, self.duration = reference, by, reference.duration
-
-    def at(self, t: Any) -> Any:
-        return self.reference.at(np.asarray(t) + self.by)
-
-
-LAPS = {"from a corner's end": rounded_rectangle(), "from the middle of a side": Later(rounded_rectangle(), 5.0)}
-"""The same lap from two places: only the second holds the way out of all four corners."""
 
 
 class Watched:
@@ -194,15 +179,6 @@ def times(seconds: list[float]) -> dict[str, float]:
     return {"p50": float(p50), "p99": float(p99), "max": float(largest)}
 
 
-def machine() -> dict[str, Any]:
-    """What the figures were measured on."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    model = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.processor())
-    versions = {"python": platform.python_version(), "numpy": np.__version__, "casadi": ca.__version__}
-    return {"cpu": model, "cores": os.cpu_count(), **versions}
-
-
 @contextmanager
 def quiet() -> Iterator[None]:
     """Nothing reaches the terminal: some of the solvers cannot be told to be silent."""
@@ -222,28 +198,25 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here too")
     arguments = parser.parse_args()
 
-    results: dict[str, Any] = {"machine": machine(), "accuracy": {}, "step_ms": {}}
+    results: dict[str, Any] = {"machine": describe("numpy", "casadi"), "accuracy": {}, "step_ms": {}}
     problems: dict[tuple[str, str], list[tuple[Any, Any]]] = {}
     for tuning in mpc.TUNINGS:
         print(f"{tuning}: mean error in cm and degrees over one lap, ideal conditions")
         seconds: list[float] = []
         worst = 0.0
-        for lap, reference in LAPS.items():
-            table = {}
-            for name in PLATFORMS:
-                vessel = Vessel.load(name)
-                boat = Watched(vessel, tuning)
-                metrics = simulate(boat, vessel, reference).metrics()
-                table[name] = {"position_cm": metrics.position_cm, "heading_deg": metrics.heading_deg}
-                problems[name, tuning] = boat.problems[::3]
-                seconds += boat.seconds
-                worst = max(worst, times(boat.seconds)["p99"])
-            mean = {key: float(np.mean([row[key] for row in table.values()])) for key in table[PLATFORMS[0]]}
-            table["mean"] = mean
-            results["accuracy"].setdefault(tuning, {})[lap] = table
-            print(f"  {lap}")
-            for name, row in table.items():
-                print(f"    {name:12s} {row['position_cm']:8.4f} cm {row['heading_deg']:8.4f}°")
+        table = {}
+        for name in PLATFORMS:
+            vessel = Vessel.load(name)
+            boat = Watched(vessel, tuning)
+            metrics = simulate(boat, vessel, rounded_rectangle()).metrics()
+            table[name] = {"position_cm": metrics.position_cm, "heading_deg": metrics.heading_deg}
+            problems[name, tuning] = boat.problems[::3]
+            seconds += boat.seconds
+            worst = max(worst, times(boat.seconds)["p99"])
+        table["mean"] = {key: float(np.mean([row[key] for row in table.values()])) for key in table[PLATFORMS[0]]}
+        results["accuracy"][tuning] = table
+        for name, row in table.items():
+            print(f"  {name:12s} {row['position_cm']:8.4f} cm {row['heading_deg']:8.4f}°")
         results["step_ms"][tuning] = {**times(seconds), "worst_p99": worst}
         print(
             "  a step, ms: p50 {p50:.2f}, p99 {p99:.2f} (worst run {worst_p99:.2f}), max {max:.2f}".format(

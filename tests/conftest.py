@@ -17,11 +17,9 @@ with install_import_hook("anyhull.learn", "beartype.beartype"):
 import jax
 import pytest
 
-from anyhull.vessel import Vessel
+from anyhull.vessel import PLATFORMS, Vessel
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
-
-PLATFORMS = ("platform-a", "platform-b", "roboat-1", "roboat-2", "roboat-3")
 
 
 @pytest.fixture(params=PLATFORMS)

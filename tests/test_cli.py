@@ -14,7 +14,7 @@ import pytest
 
 from anyhull import InputError, Log, catalogue
 from anyhull.cli import controllers, demo, main
-from anyhull.cli.demo import PLATFORMS
+from anyhull.vessel import PLATFORMS
 
 BOAT = """
 name = "Test boat"

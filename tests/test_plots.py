@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from anyhull import InputError, Log, Vessel, plots, rounded_rectangle, simulate
+from anyhull import InputError, Log, Vessel, animation, plots, rounded_rectangle, simulate
 from anyhull.sea import Sea
 
 
@@ -47,7 +47,7 @@ def test_a_plot_is_one_page_with_the_runs_own_numbers():
 
 
 def test_the_hull_is_drawn_to_scale_where_the_length_is_known():
-    outline = plots._hull(2.0, 0.5, np.array([3.0, 4.0, math.pi / 2]))
+    outline = plots.hull_outline(2.0, 0.5, np.array([3.0, 4.0, math.pi / 2]))
     assert np.ptp(outline[:, 1]) == pytest.approx(2.0)
     assert np.ptp(outline[:, 0]) == pytest.approx(0.5)
     bow = outline[np.argmax(outline[:, 1])]
@@ -121,9 +121,11 @@ def test_a_gif_plays_in_real_time(tmp_path):
 
 
 def test_a_long_run_skips_frames_and_stays_in_real_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(plots, "FRAMES", 10)
+    monkeypatch.setattr(animation, "FRAMES", 10)
     counted = []
-    path = plots.animate(made(n=40), tmp_path / "run.gif", on_frame=lambda done, total: counted.append((done, total)))
+    path = animation.animate(
+        made(n=40), tmp_path / "run.gif", on_frame=lambda done, total: counted.append((done, total))
+    )
     with Image.open(path) as film:
         assert film.n_frames == 10
         assert film.info["duration"] == 400
@@ -143,7 +145,11 @@ def test_a_lap_of_the_papers_rectangle_is_a_gif_below_two_megabytes(tmp_path):
 
 @pytest.mark.parametrize(
     ("draw", "name", "accepted"),
-    [(Log.plot, "a.bmp", plots.PICTURES), (Log.plot, "a", plots.PICTURES), (Log.animate, "a.avi", plots.ANIMATIONS)],
+    [
+        (Log.plot, "a.bmp", plots.PICTURES),
+        (Log.plot, "a", plots.PICTURES),
+        (Log.animate, "a.avi", animation.ANIMATIONS),
+    ],
 )
 def test_a_format_it_does_not_write_is_refused_with_those_it_does(tmp_path, draw, name, accepted):
     with pytest.raises(InputError) as error:
@@ -165,7 +171,7 @@ def test_an_animation_that_fails_leaves_nothing_behind(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        plots.animate(made(), tmp_path / "a.gif", on_frame=fail)
+        animation.animate(made(), tmp_path / "a.gif", on_frame=fail)
     assert list(tmp_path.iterdir()) == []
 
 

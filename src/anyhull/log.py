@@ -137,6 +137,6 @@ class Log:
 
     def animate(self, path: str | Path) -> Path:
         """The run as a GIF or MP4, by the ending of `path`. Needs Matplotlib, and ffmpeg for MP4."""
-        from anyhull.plots import animate
+        from anyhull.animation import animate
 
         return animate(self, path)

@@ -219,13 +219,16 @@ def rounded_rectangle(
     laps: float = 1.0,
     heading: float | None = None,
 ) -> Reference:
-    """The paper's validation path: a `length` by `width` m rectangle with corners of `radius` m, counter-clockwise."""
+    """The paper's validation path: a `length` by `width` m rectangle with corners of `radius` m, counter-clockwise.
+
+    It starts in the middle of a long side, so that a lap holds four corners and what follows each of them.
+    """
     if not 0 < 2 * _positive("radius", radius) <= min(_positive("length", length), _positive("width", width)):
         raise InputError(f"radius = {radius!r}: must be at most half of length = {length!r} and of width = {width!r}")
     corner = math.pi / 2 * radius
-    sides = [length - 2 * radius, corner, width - 2 * radius, corner] * 2
-    path = Arcs(sides, [0.0, 1 / radius] * 4, closed=True)
-    return _steady(path, speed, heading, laps)
+    half, side = length / 2 - radius, width - 2 * radius
+    lengths = [half, corner, side, corner, 2 * half, corner, side, corner, half]
+    return _steady(Arcs(lengths, [*[0.0, 1 / radius] * 4, 0.0], closed=True), speed, heading, laps)
 
 
 def figure_eight(

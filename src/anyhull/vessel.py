@@ -60,6 +60,10 @@ The paper's rectangle: 0.6 m/s, 2 m corners, so 0.3 rad/s, and a sway of some ce
 """
 
 
+PLATFORMS = ("platform-a", "platform-b", "roboat-1", "roboat-2", "roboat-3")
+"""The paper's five vessels."""
+
+
 class Outside(NamedTuple):
     """A component of e that lies outside the range met in training, and what to do about it."""
 

@@ -16,10 +16,7 @@ from anyhull.cli.sail import check_outputs
 from anyhull.log import Log
 from anyhull.reference import rounded_rectangle
 from anyhull.sea import Sea
-from anyhull.vessel import Vessel
-
-PLATFORMS = ("platform-a", "platform-b", "roboat-1", "roboat-2", "roboat-3")
-"""The paper's five."""
+from anyhull.vessel import PLATFORMS, Vessel
 
 PAPER_MPC = {"position_cm": 0.33, "heading_deg": 0.07}
 """The paper's MPC in ideal conditions, averaged over its five platforms."""

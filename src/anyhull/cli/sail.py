@@ -94,13 +94,14 @@ def sail(
 
 def check_outputs(plot: Path | None, animate: Path | None, out: Path | None) -> None:
     """Raise before a run if what it is to write could not be written after it."""
-    if plot or animate:
-        from anyhull import plots
+    if plot:
+        from anyhull.plots import check_picture
 
-        if plot:
-            plots.check_picture(plot)
-        if animate:
-            plots.check_animation(animate)
+        check_picture(plot)
+    if animate:
+        from anyhull.animation import check_animation
+
+        check_animation(animate)
     if out and out.suffix != ".npz":
         raise InputError(f"{out}: a log is saved as a NumPy archive: give a path that ends in .npz")
     for path in (plot, animate, out):
@@ -124,10 +125,10 @@ def _write(log: Log, plot: Path | None, animate: Path | None, out: Path | None) 
         log.plot(plot)
         files["plot"] = str(plot)
     if animate:
-        from anyhull import plots
+        from anyhull import animation
 
         with progress("drawing frames") as on_frame:
-            files["animation"] = str(plots.animate(log, animate, on_frame=on_frame))
+            files["animation"] = str(animation.animate(log, animate, on_frame=on_frame))
     return files
 
 
