@@ -9,6 +9,7 @@ from anyhull.sea import PRESETS
 
 
 def controller(log: Log) -> str:
+    """The name of what steered."""
     return str(log.about.get("controller", "controller"))
 
 
@@ -26,10 +27,12 @@ def sea_in_words(log: Log) -> str:
 
 
 def headline(log: Log) -> str:
+    """Boat, controller and sea."""
     return f"{log.about.get('vessel', 'vessel')}  ·  {controller(log)}  ·  {sea_in_words(log)}"
 
 
 def result(log: Log) -> str:
+    """The metrics in one line."""
     m = log.metrics()
     position, spread, most = (short(v) for v in (m.position_cm, m.position_std_cm, m.position_max_cm))
     heading, turn, worst = (short(v) for v in (m.heading_deg, m.heading_std_deg, m.heading_max_deg))
@@ -45,5 +48,6 @@ def short(value: float) -> str:
 
 
 def counted(boats: int) -> str:
+    """A number of boats, the small ones as a word."""
     words = ("no boats", "one boat", "two boats", "three boats", "four boats", "five boats", "six boats")
     return words[boats] if boats < len(words) else f"{boats} boats"

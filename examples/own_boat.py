@@ -1,0 +1,54 @@
+"""Your own boat: write down what it weighs and what its thrusters can push, and ask what it can do.
+
+You will see what a trained policy would find strange about this boat, that it cannot round the buoys at 1.2 m/s,
+and how close it stays at 0.6 m/s, with a stop at the jetty. The picture is out/own_boat.png. Takes some 3 seconds.
+"""
+
+from pathlib import Path
+
+from anyhull import Sea, Vessel, simulate, through
+from anyhull.control import PID
+
+# Inertia from the scales, drag from a towing test, limits from a spring balance. Rigid and added mass only matter
+# as their difference; what is left out is zero.
+BOAT = """
+name = "My catamaran"
+length = 1.2      # m
+beam = 0.8        # m
+m = 18.0          # kg
+X_udot = -2.0     # kg, added mass in surge
+Y_vdot = -11.0    # kg, and in sway
+I_comb = 2.6      # kg m^2, with added inertia
+X_u = 5.0         # kg/s
+X_uu = 12.0       # kg/m
+Y_v = 20.0        # kg/s
+Y_vv = 60.0       # kg/m
+N_r = 2.0         # kg m^2/s
+N_rr = 1.0        # kg m^2
+Fx = 20.0         # N
+Fy = 14.0         # N
+Mz = 6.0          # N m
+"""
+
+BUOYS = [(0, 0), (4, 0), (8, 2), (10, 6), (6, 8), (2, 6), (0, 6)]  # m, the last one at the jetty
+
+Path("out").mkdir(exist_ok=True)
+Path("out/my-catamaran.toml").write_text(BOAT)
+boat = Vessel.load("out/my-catamaran.toml")
+
+print(f"{boat.name}: at most {boat.top_speeds[0]:.2f} m/s ahead and {boat.top_speeds[1]:.2f} m/s sideways")
+for entry in boat.envelope():
+    print(f"outside the training ranges: {entry.component} = {entry.value:.3g}: {entry.advice}")
+if not boat.envelope():
+    print("inside the training ranges of the paper's policies")
+
+for speed in (1.2, 0.6):
+    tour = through(BUOYS, speed=[speed] * (len(BUOYS) - 1) + [0])  # a final speed of zero is a stop
+    for complaint in tour.infeasible(boat):
+        print(f"at {speed} m/s not feasible: {complaint}")
+
+# Five seconds more than the tour takes, to see it hold its place.
+log = simulate(PID(boat), boat, tour, Sea.field(), duration=tour.duration + 5)
+print(f"at {speed} m/s: {log.metrics().position_cm:.1f} cm on average, {100 * log.position_error[-1]:.1f} cm at the jetty")
+log.plot("out/own_boat.png")
+print("picture: out/own_boat.png")
