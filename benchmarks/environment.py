@@ -11,8 +11,7 @@ import jax
 import jax.numpy as jnp
 from machine import describe
 
-from anyhull.learn import task as tracking
-from anyhull.learn.task import Task
+from anyhull.learn.task import Task, renew
 from anyhull.sea import Sea
 
 STEPS = 100
@@ -24,13 +23,13 @@ def rollout(count: int, task: Task):
     def body(carry, key):
         fleet, action = carry
         one, two, three = jax.random.split(key, 3)
-        draws = tracking.draws(one, (count,), task)
-        uniforms = jax.random.uniform(two, (count, tracking.RESET_DRAWS))
+        draws = task.draws(one, (count,))
+        uniforms = jax.random.uniform(two, (count, task.reset_draws))
         action = 0.9 * action + 0.1 * jax.random.normal(three, (count, 3))
-        fleet, outcome = jax.vmap(lambda f, a, d: tracking.step(f, a, d, task))(fleet, action, draws)
-        fresh = jax.vmap(lambda u: tracking.reset(u, task))(uniforms)
-        fleet = jax.vmap(tracking.renew)(outcome.terminated | outcome.truncated, fresh, fleet)
-        return (fleet, action), (outcome.reward.mean(), jax.vmap(tracking.observe)(fleet).mean())
+        fleet, outcome = jax.vmap(task.step)(fleet, action, draws)
+        fresh = jax.vmap(task.reset)(uniforms)
+        fleet = jax.vmap(renew)(outcome.terminated | outcome.truncated, fresh, fleet)
+        return (fleet, action), (outcome.reward.mean(), jax.vmap(task.observe)(fleet).mean())
 
     @jax.jit
     def program(fleet, key):
@@ -42,8 +41,8 @@ def rollout(count: int, task: Task):
 
 def measure(count: int, task: Task, repeats: int = 5) -> dict[str, float]:
     """Compile time and the median rate of `repeats` rollouts."""
-    uniforms = jax.random.uniform(jax.random.key(0), (count, tracking.RESET_DRAWS))
-    fleet = jax.vmap(lambda u: tracking.reset(u, task))(uniforms)
+    uniforms = jax.random.uniform(jax.random.key(0), (count, task.reset_draws))
+    fleet = jax.vmap(task.reset)(uniforms)
     program = rollout(count, task)
     start = time.perf_counter()
     fleet, _ = jax.block_until_ready(program(fleet, jax.random.key(1)))

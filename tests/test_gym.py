@@ -9,8 +9,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
 import anyhull.gym
-from anyhull.learn import task as tracking
-from anyhull.learn.task import Task
+from anyhull.learn.task import Draws, Task
 from anyhull.vessel import Vessel
 
 
@@ -67,9 +66,9 @@ def test_a_boat_that_strays_is_terminated_and_a_long_episode_truncated():
     assert (np.hypot(observed[terminated, 0], observed[terminated, 1]) < 1.0).all()
 
     task = Task(episode=3)
-    one = tracking.reset(jnp.full(tracking.RESET_DRAWS, 0.5), task)
-    still = tracking.Draws(jnp.full(7, 0.5), jnp.zeros(5))
-    step = jax.jit(lambda fleet: tracking.step(fleet, jnp.zeros(3), still, task))
+    one = task.reset(jnp.full(task.reset_draws, 0.5))
+    still = Draws(jnp.full(7, 0.5), jnp.zeros(5))
+    step = jax.jit(lambda fleet: task.step(fleet, jnp.zeros(3), still))
     ends = []
     for _ in range(3):
         one, outcome = step(one)

@@ -19,8 +19,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from anyhull.learn import task as tracking
-from anyhull.learn.task import Fleet, Outcome, Task
+from anyhull.learn.boats import Boats
+from anyhull.learn.task import Fleet, Outcome, Task, renew
 from anyhull.observation import OBSERVATION_SIZE
 from anyhull.sea import Sea
 from anyhull.vessel import Vessel
@@ -35,21 +35,21 @@ class _Water:
 
     def __init__(self, count: int, sea: str | Sea, vessel: str | Vessel | None, progress: float) -> None:
         self.count = count
-        task = Task(sea=Sea.preset(sea) if isinstance(sea, str) else sea)
         boat = Vessel.load(vessel) if isinstance(vessel, str) else vessel
-        e = None if boat is None else jnp.array(boat.normalized)
+        boats = Boats() if boat is None else Boats("around", boat.normalized, width=0.0)
+        task = Task(Sea.preset(sea) if isinstance(sea, str) else sea, boats)
         self.key = jax.random.key(0)
 
         def reset(key: jax.Array) -> Fleet:
-            uniforms = jax.random.uniform(key, (count, tracking.RESET_DRAWS))
-            return jax.vmap(lambda u: tracking.reset(u, task, progress, e))(uniforms)
+            uniforms = jax.random.uniform(key, (count, task.reset_draws))
+            return jax.vmap(lambda u: task.reset(u, progress))(uniforms)
 
         def step(fleet: Fleet, actions: jax.Array, key: jax.Array) -> tuple[Fleet, Outcome]:
-            draws = tracking.draws(key, (count,), task)
-            return jax.vmap(lambda f, a, d: tracking.step(f, a, d, task, progress))(fleet, actions, draws)
+            draws = task.draws(key, (count,))
+            return jax.vmap(lambda f, a, d: task.step(f, a, d, progress))(fleet, actions, draws)
 
         def look(fleet: Fleet) -> tuple[jax.Array, jax.Array]:
-            return jax.vmap(tracking.observe)(fleet), jax.vmap(tracking.recall)(fleet)
+            return jax.vmap(task.observe)(fleet), jax.vmap(task.recall)(fleet)
 
         @jax.jit
         def begin(key: jax.Array) -> Any:
@@ -61,7 +61,7 @@ class _Water:
             one, two = jax.random.split(key)
             ended, outcome = step(fleet, actions, one)
             done = outcome.terminated | outcome.truncated
-            fleet = jax.vmap(tracking.renew)(done, reset(two), ended)
+            fleet = jax.vmap(renew)(done, reset(two), ended)
             return fleet, outcome, *look(fleet), *look(ended), ended.e
 
         self.begin, self.advance = begin, advance

@@ -1,11 +1,14 @@
-"""Random boats whose normalized components cover the paper's training ranges, and that can move."""
+"""Random boats: any within the paper's ranges, around one vessel, or one vessel scaled."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from anyhull.vessel import TRAINED
+from anyhull.vessel import TRAINED, Normalized
 
 DRAWS = 8
 """Uniform numbers in [0, 1) that a boat takes: e has eight degrees of freedom."""
@@ -19,9 +22,35 @@ SWAY_SHARE = (0.15, 1.5)
 ARM = (0.25, 2.0)
 """Lever arm M_z^max / F_x^max, m: ties the Munk moment to the yaw authority of a boat of that size."""
 
+Scalar = Float[Array, ""] | float
 
-def sample(uniforms: Float[Array, " 8"], spread: Float[Array, ""] | float = 1.0) -> Float[Array, " 9"]:
-    """The components e of a boat; `spread` in [0, 1] narrows every range about its geometric middle.
+
+@dataclass(frozen=True)
+class Boats:
+    """Which boats a policy is trained on."""
+
+    kind: Literal["any", "around", "scaled"] = "any"
+    """`any` within the paper's ranges; `around` one vessel; that vessel `scaled` in all inertia and damping."""
+    center: Normalized | None = None
+    """The vessel that the boats are drawn around or scaled from."""
+    width: float = 0.2
+    """Half width of the range around it, in logarithm; 10 times either way for `scaled` is log(10)."""
+
+    def sample(self, uniforms: Float[Array, " 8"], spread: Scalar = 1.0) -> Float[Array, " 9"]:
+        """The components e of a boat; `spread` in [0, 1] narrows every range about its middle."""
+        if self.kind == "any":
+            return sample(uniforms, spread)
+        e = jnp.array(self.center)
+        factors = jnp.exp(spread * self.width * (2 * uniforms - 1))
+        if self.kind == "scaled":
+            # Inertia and damping by s with the limits fixed: only the peak accelerations change, by 1/s.
+            return e.at[:3].divide(factors[0])
+        e = e * jnp.concatenate([factors[:7], jnp.ones(1), factors[7:]])
+        return e.at[7].set(-1 / e[6])
+
+
+def sample(uniforms: Float[Array, " 8"], spread: Scalar = 1.0) -> Float[Array, " 9"]:
+    """Any boat within the paper's ranges that can move.
 
     Independent draws of alpha and 1/tau would make boats that cannot move: terminal speeds are drawn instead, and
     inertia ratios gather about 1 as those of real hulls do.

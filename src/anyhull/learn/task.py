@@ -1,12 +1,13 @@
 """The tracking task: one boat's reset and step as pure functions, to be vmapped over a fleet.
 
-Randomness comes in as numbers: `Draws` for a step, `uniforms` for a reset, both drawn outside the loop.
+Randomness comes in as numbers: `Draws` for a step, `uniforms` for a reset, both drawn outside the loop. `progress` is
+the share of training that is over, 0 to 1: the curriculum and the action penalties grow with it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,39 +15,18 @@ from jaxtyping import Array, Bool, Float, Int
 
 from anyhull import observation, stream
 from anyhull.dynamics import PERIOD, SUBSTEP, derivative, rk4
-from anyhull.learn import boats
+from anyhull.learn.boats import DRAWS as BOAT_DRAWS
+from anyhull.learn.boats import Boats
 from anyhull.learn.reward import Weights, terms
+from anyhull.observation import HISTORY_SIZE, OBSERVATION_SIZE
 from anyhull.reference import PREVIEW
 from anyhull.sea import Sea, clip_current, delayed, drift_current, drift_force
 
 PARTS = round(PERIOD / SUBSTEP)
 """Integration steps a control period."""
 
-RESET_DRAWS = boats.DRAWS + stream.DRAWS + 6 + 1 + 5
-"""Uniform numbers that a reset takes: boat, first segment, offset of the state, delay, current and force."""
-
 Key = Array
 Scalar = Float[Array, ""]
-
-
-@dataclass(frozen=True)
-class Task:
-    """What is to be learned, with the paper's figures as defaults."""
-
-    sea: Sea = field(default_factory=Sea.ideal)
-    """Disturbances and actuator delay."""
-    weights: Weights = field(default_factory=Weights)
-    """Reward weights."""
-    episode: int = 1000
-    """Steps after which an episode is cut off, which is not a failure."""
-    failure: float = 5.0
-    """Distance from the reference at which an episode fails, m."""
-    grown: float = 0.5
-    """Share of training after which dynamics, trajectories and initial offsets have their full range."""
-    narrowest: float = 0.3
-    """Range of the dynamics at the start, as a share of the full range in logarithm."""
-    offset: tuple[float, float, float, float, float, float] = (0.5, 0.5, 0.5, 0.2, 0.1, 0.2)
-    """Largest initial offset from the reference (m, m, rad, m/s, m/s, rad/s)."""
 
 
 class Fleet(NamedTuple):
@@ -90,83 +70,119 @@ class Outcome(NamedTuple):
     """Cut off by the clock; the future still has value."""
 
 
-def draws(key: Key, shape: tuple[int, ...], task: Task) -> Draws:
-    """The randomness of steps of that shape; none is drawn for weather that the sea does not have."""
-    one, two = jax.random.split(key)
-    calm = task.sea.current == 0 and task.sea.force == 0
-    return Draws(
-        segment=jax.random.uniform(one, (*shape, stream.DRAWS)),
-        weather=jnp.zeros((*shape, 5)) if calm else jax.random.normal(two, (*shape, 5)),
-    )
+@dataclass(frozen=True)
+class Task:
+    """What is to be learned, with the paper's figures as defaults."""
 
+    sea: Sea = field(default_factory=Sea.ideal)
+    """Disturbances and actuator delay."""
+    boats: Boats = field(default_factory=Boats)
+    """Which boats are met."""
+    weights: Weights = field(default_factory=Weights)
+    """Reward weights."""
+    episode: int = 1000
+    """Steps after which an episode is cut off, which is not a failure."""
+    failure: float = 5.0
+    """Distance from the reference at which an episode fails, m."""
+    grown: float = 0.5
+    """Share of training after which dynamics, trajectories and initial offsets have their full range."""
+    narrowest: float = 0.3
+    """Range of the dynamics at the start, as a share of the full range in logarithm."""
+    offset: tuple[float, float, float, float, float, float] = (0.5, 0.5, 0.5, 0.2, 0.1, 0.2)
+    """Largest initial offset from the reference (m, m, rad, m/s, m/s, rad/s)."""
 
-def difficulty(task: Task, progress: Scalar | float) -> Scalar | float:
-    """How far the curriculum has grown, 0 to 1, at this share of training."""
-    return jnp.clip(jnp.asarray(progress) / task.grown, 0.0, 1.0)
+    observation_size: ClassVar[int] = OBSERVATION_SIZE
+    history_size: ClassVar[int] = HISTORY_SIZE
+    privileged_size: ClassVar[int] = 9
+    action_size: ClassVar[int] = 3
+    reset_draws: ClassVar[int] = BOAT_DRAWS + stream.DRAWS + 6 + 1 + 5
+    """Uniform numbers that a reset takes: boat, first segment, offset of the state, delay, current and force."""
 
-
-def reset(
-    uniforms: Float[Array, " n"], task: Task, progress: Scalar | float = 1.0, e: Float[Array, " 9"] | None = None
-) -> Fleet:
-    """A new episode from `RESET_DRAWS` uniform numbers, of the boat `e` or a random one."""
-    hard = difficulty(task, progress)
-    boat, segment, offset, delay, weather = jnp.split(
-        uniforms, [boats.DRAWS, boats.DRAWS + stream.DRAWS, boats.DRAWS + stream.DRAWS + 6, RESET_DRAWS - 5]
-    )
-    if e is None:
-        e = boats.sample(boat, task.narrowest + (1 - task.narrowest) * hard)
-    first = stream.draw(segment, stream.ability(e), hard)
-    window = stream.begin(first, (0.0, 0.0, 0.0))
-    state = window[0] + hard * jnp.array(task.offset) * (2 * offset - 1)
-    sea = task.sea
-    normal = jax.scipy.stats.norm.ppf(jnp.clip(weather, 1e-6, 1 - 1e-6))
-    current = clip_current(sea.current / 2 * normal[:2], sea)
-    force = jnp.clip(sea.force / 2 * normal[2:], -sea.force, sea.force)
-    low, high = sea.delay
-    return Fleet(
-        boat=state,
-        before=state[:3],
-        window=window,
-        segment=jnp.stack(first._replace(left=first.left - PREVIEW * PERIOD)),
-        commands=jnp.zeros((sea.commands, 3)),
-        weather=jnp.concatenate([jnp.stack(current), force, low + (high - low) * delay]),
-        e=e,
-        age=jnp.zeros((), jnp.int32),
-    )
-
-
-def step(
-    fleet: Fleet, action: Float[Array, " 3"], draws: Draws, task: Task, progress: Scalar | float = 1.0
-) -> tuple[Fleet, Outcome]:
-    """One control period: the boat moves under the clipped command, the reference and the weather go on."""
-    command = jnp.clip(action, -1.0, 1.0)
-    previous = fleet.commands[0]
-    commands = jnp.concatenate([command[None], fleet.commands[:-1]])
-    current, force, delay = fleet.weather[:2], fleet.weather[2:5], fleet.weather[5]
-    in_force = delayed(tuple(commands), delay, PARTS) if task.sea.commands > 1 else [command] * PARTS
-    boat = move(fleet.boat, jnp.stack([jnp.stack(push) + force for push in in_force]), fleet.e, current)
-
-    able, hard = stream.ability(fleet.e), difficulty(task, progress)
-    point, segment = stream.extend(fleet.window[-1], stream.Segment(*fleet.segment), draws.segment, able, hard)
-    window = jnp.concatenate([fleet.window[1:], point[None]])
-    weather = fleet.weather
-    if task.sea.current or task.sea.force:
-        drifted = (
-            *drift_current(current, draws.weather[:2], task.sea),
-            *drift_force(force, draws.weather[2:], task.sea),
+    def draws(self, key: Key, shape: tuple[int, ...]) -> Draws:
+        """The randomness of steps of that shape; none is drawn for weather that the sea does not have."""
+        one, two = jax.random.split(key)
+        calm = self.sea.current == 0 and self.sea.force == 0
+        return Draws(
+            segment=jax.random.uniform(one, (*shape, stream.DRAWS)),
+            weather=jnp.zeros((*shape, 5)) if calm else jax.random.normal(two, (*shape, 5)),
         )
-        weather = jnp.stack([*drifted, delay])
 
-    by_name = terms(boat, window[0], command, previous, progress, task.weights)
-    age = fleet.age + 1
-    terminated = jnp.hypot(*(window[0] - boat)[:2]) > task.failure
-    outcome = Outcome(
-        reward=sum(by_name.values(), start=jnp.zeros(())),
-        terms=by_name,
-        terminated=terminated,
-        truncated=(age >= task.episode) & ~terminated,
-    )
-    return Fleet(boat, fleet.boat[:3], window, jnp.stack(segment), commands, weather, fleet.e, age), outcome
+    def difficulty(self, progress: Scalar | float) -> Scalar:
+        """How far the curriculum has grown, 0 to 1."""
+        return jnp.clip(jnp.asarray(progress) / self.grown, 0.0, 1.0)
+
+    def reset(self, uniforms: Float[Array, " n"], progress: Scalar | float = 1.0) -> Fleet:
+        """A new episode from `reset_draws` uniform numbers."""
+        hard = self.difficulty(progress)
+        ends = [BOAT_DRAWS, BOAT_DRAWS + stream.DRAWS, BOAT_DRAWS + stream.DRAWS + 6, self.reset_draws - 5]
+        boat, segment, offset, delay, weather = jnp.split(uniforms, ends)
+        e = self.boats.sample(boat, self.narrowest + (1 - self.narrowest) * hard)
+        first = stream.draw(segment, stream.ability(e), hard)
+        window = stream.begin(first, (0.0, 0.0, 0.0))
+        state = window[0] + hard * jnp.array(self.offset) * (2 * offset - 1)
+        sea = self.sea
+        normal = jax.scipy.stats.norm.ppf(jnp.clip(weather, 1e-6, 1 - 1e-6))
+        current = clip_current(sea.current / 2 * normal[:2], sea)
+        force = jnp.clip(sea.force / 2 * normal[2:], -sea.force, sea.force)
+        low, high = sea.delay
+        return Fleet(
+            boat=state,
+            before=state[:3],
+            window=window,
+            segment=jnp.stack(first._replace(left=first.left - PREVIEW * PERIOD)),
+            commands=jnp.zeros((sea.commands, 3)),
+            weather=jnp.concatenate([jnp.stack(current), force, low + (high - low) * delay]),
+            e=e,
+            age=jnp.zeros((), jnp.int32),
+        )
+
+    def step(
+        self, fleet: Fleet, action: Float[Array, " 3"], draws: Draws, progress: Scalar | float = 1.0
+    ) -> tuple[Fleet, Outcome]:
+        """One control period: the boat moves under the clipped command, the reference and the weather go on."""
+        command = jnp.clip(action, -1.0, 1.0)
+        previous = fleet.commands[0]
+        commands = jnp.concatenate([command[None], fleet.commands[:-1]])
+        current, force, delay = fleet.weather[:2], fleet.weather[2:5], fleet.weather[5]
+        in_force = delayed(tuple(commands), delay, PARTS) if self.sea.commands > 1 else [command] * PARTS
+        boat = move(fleet.boat, jnp.stack([jnp.stack(push) + force for push in in_force]), fleet.e, current)
+
+        able, hard = stream.ability(fleet.e), self.difficulty(progress)
+        point, segment = stream.extend(fleet.window[-1], stream.Segment(*fleet.segment), draws.segment, able, hard)
+        window = jnp.concatenate([fleet.window[1:], point[None]])
+        weather = fleet.weather
+        if self.sea.current or self.sea.force:
+            drifted = (
+                *drift_current(current, draws.weather[:2], self.sea),
+                *drift_force(force, draws.weather[2:], self.sea),
+            )
+            weather = jnp.stack([*drifted, delay])
+
+        by_name = terms(boat, window[0], command, previous, progress, self.weights)
+        age = fleet.age + 1
+        terminated = jnp.hypot(*(window[0] - boat)[:2]) > self.failure
+        outcome = Outcome(
+            reward=sum(by_name.values(), start=jnp.zeros(())),
+            terms=by_name,
+            terminated=terminated,
+            truncated=(age >= self.episode) & ~terminated,
+        )
+        return Fleet(boat, fleet.boat[:3], window, jnp.stack(segment), commands, weather, fleet.e, age), outcome
+
+    def observe(self, fleet: Fleet) -> Float[Array, " 72"]:
+        """The base observation o."""
+        seen = observation.observe(fleet.boat[:3], fleet.boat[3:], fleet.window, fleet.commands[0])
+        return jnp.asarray(observation.pack(seen))
+
+    def recall(self, fleet: Fleet) -> Float[Array, " 9"]:
+        """The history feature h."""
+        seen = observation.recall(fleet.boat[:3], fleet.before, fleet.boat[3:], fleet.commands[0])
+        return jnp.asarray(observation.pack(seen))
+
+    def privileged(self, fleet: Fleet) -> Float[Array, " 9"]:
+        """e on a logarithmic scale: what the encoder reads. c_uv, of either sign, goes through asinh."""
+        e = fleet.e
+        return jnp.concatenate([jnp.log(e[:7]), jnp.log(-e[7:8]), jnp.arcsinh(e[8:])])
 
 
 def move(
@@ -187,25 +203,3 @@ def move(
 def renew(done: Bool[Array, ""], fresh: Fleet, fleet: Fleet) -> Fleet:
     """`fresh` where an episode is done, else `fleet`."""
     return Fleet(*(jnp.where(done, new, old) for new, old in zip(fresh, fleet, strict=True)))
-
-
-def observe(fleet: Fleet) -> Float[Array, " 72"]:
-    """The base observation o."""
-    packed: Array = observation.pack(
-        observation.observe(fleet.boat[:3], fleet.boat[3:], fleet.window, fleet.commands[0])
-    )
-    return packed
-
-
-def recall(fleet: Fleet) -> Float[Array, " 9"]:
-    """The history feature h."""
-    packed: Array = observation.pack(
-        observation.recall(fleet.boat[:3], fleet.before, fleet.boat[3:], fleet.commands[0])
-    )
-    return packed
-
-
-def privileged(fleet: Fleet) -> Float[Array, " 9"]:
-    """e on a logarithmic scale: what the encoder reads. c_uv, which may be of either sign, goes through asinh."""
-    e = fleet.e
-    return jnp.concatenate([jnp.log(e[:7]), jnp.log(-e[7:8]), jnp.arcsinh(e[8:])])
