@@ -25,6 +25,9 @@ from anyhull.sea import Sea, clip_current, delayed, drift_current, drift_force
 PARTS = round(PERIOD / SUBSTEP)
 """Integration steps a control period."""
 
+LARGEST = 1e4
+"""Larger than any state of a sound episode."""
+
 Key = Array
 Scalar = Float[Array, ""]
 
@@ -146,6 +149,9 @@ class Task:
         current, force, delay = fleet.weather[:2], fleet.weather[2:5], fleet.weather[5]
         in_force = delayed(tuple(commands), delay, PARTS) if self.sea.commands > 1 else [command] * PARTS
         boat = move(fleet.boat, jnp.stack([jnp.stack(push) + force for push in in_force]), fleet.e, current)
+        # An extreme boat can spin up until the integration overflows: that is a failure like straying, not a number.
+        broken = ~jnp.all(jnp.abs(boat) < LARGEST)
+        boat = jnp.where(broken, fleet.boat, boat)
 
         able, hard = stream.ability(fleet.e), self.difficulty(progress)
         point, segment = stream.extend(fleet.window[-1], stream.Segment(*fleet.segment), draws.segment, able, hard)
@@ -160,7 +166,7 @@ class Task:
 
         by_name = terms(boat, window[0], command, previous, progress, self.weights)
         age = fleet.age + 1
-        terminated = jnp.hypot(*(window[0] - boat)[:2]) > self.failure
+        terminated = broken | (jnp.hypot(*(window[0] - boat)[:2]) > self.failure)
         outcome = Outcome(
             reward=sum(by_name.values(), start=jnp.zeros(())),
             terms=by_name,

@@ -1,0 +1,297 @@
+"""Proximal policy optimization: collect, advantages, update; `iterate` does the three once.
+
+Everything is a pure function of `Training`, so that many iterations are one scan and many seeds one vmap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Bool, Float, Int
+
+from anyhull.learn.networks import Teacher
+
+Key = Array
+Scalar = Float[Array, ""]
+
+
+@dataclass(frozen=True)
+class PPO:
+    """The paper's table of hyperparameters."""
+
+    total: int = 60_000_000
+    """Environment steps."""
+    envs: int = 1024
+    """Environments."""
+    steps: int = 32
+    """Steps per environment in an iteration."""
+    minibatches: int = 8
+    """Parts of an iteration's batch, each of whole environments."""
+    epochs: int = 10
+    """Passes over it."""
+    gamma: float = 0.96
+    """Discount factor."""
+    lam: float = 0.95
+    """Lambda of generalized advantage estimation."""
+    clip: float = 0.10
+    """Clip parameter of the probability ratio."""
+    rate: float = 3e-4
+    """Learning rate at the start."""
+    final_rate: float = 3e-5
+    """Learning rate at the end, reached linearly."""
+    entropy: float = 0.005
+    """Entropy coefficient."""
+    value: float = 0.5
+    """Value loss coefficient."""
+    max_norm: float = 0.7
+    """Largest norm of a gradient."""
+    target_kl: float = 0.02
+    """When the divergence exceeds 1.5 times this, the remaining updates of the iteration are left out."""
+    reward_scale: float = 0.04
+    """Factor on the reward that the critic sees, 1 - gamma: values then are of the size of rewards."""
+
+    @property
+    def iterations(self) -> int:
+        """How many it takes to reach `total`."""
+        return -(-self.total // (self.envs * self.steps))
+
+
+class Environment(Protocol):
+    """What is learned on: `anyhull.learn.task.Task`, or a probe with a known answer."""
+
+    observation_size: Any
+    privileged_size: Any
+    action_size: Any
+    reset_draws: Any
+
+    def reset(self, uniforms: Array, progress: Any) -> Any: ...
+    def draws(self, key: Key, shape: tuple[int, ...]) -> Any: ...
+    def step(self, fleet: Any, action: Array, draws: Any, progress: Any) -> tuple[Any, Any]: ...
+    def observe(self, fleet: Any) -> Array: ...
+    def privileged(self, fleet: Any) -> Array: ...
+
+
+class Training(NamedTuple):
+    """The whole state of a training run."""
+
+    policy: Teacher
+    moments: Any
+    """Adam's, over the flattened parameters."""
+    fleet: Any
+    key: Key
+    iteration: Int[Array, ""]
+
+
+class Batch(NamedTuple):
+    """What an iteration collected; leading axes (steps, envs)."""
+
+    observation: Float[Array, "t n o"]
+    following: Float[Array, "t n o"]
+    """Observation after the step, before any reset."""
+    action: Float[Array, "t n a"]
+    log_prob: Float[Array, "t n"]
+    reward: Float[Array, "t n"]
+    terminated: Bool[Array, "t n"]
+    done: Bool[Array, "t n"]
+    renewed: Bool[Array, "t n"]
+    """Whether the environment had been reset within this batch before the step."""
+
+
+class Lesson(NamedTuple):
+    """What is learned from; leading axes (envs, steps), so that a minibatch of environments lies together."""
+
+    observation: Float[Array, "n t o"]
+    action: Float[Array, "n t a"]
+    log_prob: Float[Array, "n t"]
+    advantage: Float[Array, "n t"]
+    target: Float[Array, "n t"]
+    renewed: Bool[Array, "n t"]
+    privileged: Float[Array, "n 2 e"]
+    """Of the boat before and after a reset within the batch."""
+
+
+def log_probability(mean: Array, log_std: Array, action: Array) -> Array:
+    """Logarithm of a diagonal Gaussian's density, summed over the action."""
+    scaled = (action - mean) * jnp.exp(-log_std)
+    return -(0.5 * scaled**2 + log_std + 0.5 * jnp.log(2 * jnp.pi)).sum(-1)
+
+
+def initial(key: Key, config: PPO, environment: Environment, privileged: bool) -> Training:
+    """A run at its start: random weights, environments of random age."""
+    one, two, three, four = jax.random.split(key, 4)
+    size = environment.privileged_size if privileged else None
+    policy = Teacher(environment.observation_size, size, environment.action_size, key=one)
+    uniforms = jax.random.uniform(two, (config.envs, environment.reset_draws))
+    fleet = jax.vmap(lambda u: environment.reset(u, 0.0))(uniforms)
+    if hasattr(environment, "episode"):
+        fleet = fleet._replace(age=jax.random.randint(three, (config.envs,), 0, environment.episode))
+    moments = optimizer(config).init(ravel_pytree(eqx.filter(policy, eqx.is_array))[0])
+    return Training(policy, moments, fleet, four, jnp.zeros((), jnp.int32))
+
+
+def optimizer(config: PPO) -> optax.GradientTransformation:
+    """Adam behind a bound on the gradient's norm; the learning rate comes in with the update."""
+    return optax.chain(optax.clip_by_global_norm(config.max_norm), optax.scale_by_adam(eps=1e-5))
+
+
+def renew(done: Array, fresh: Any, fleet: Any) -> Any:
+    """`fresh` where an episode is done, else `fleet`; for whole fleets."""
+
+    def pick(new: Array, old: Array) -> Array:
+        return jnp.where(done.reshape(done.shape + (1,) * (new.ndim - 1)), new, old)
+
+    return jax.tree.map(pick, fresh, fleet)
+
+
+def collect(
+    policy: Teacher, fleet: Any, key: Key, progress: Scalar, config: PPO, environment: Environment
+) -> tuple[Any, Batch, Float[Array, "n 2 e"], dict[str, Array]]:
+    """`steps` steps of every environment under the policy's random actions.
+
+    All randomness is drawn before the loop. One new episode per environment is drawn too: it serves every reset that
+    the environment has within these steps.
+    """
+    one, two, three = jax.random.split(key, 3)
+    shape = (config.steps, config.envs)
+    uniforms = jax.random.uniform(one, (config.envs, environment.reset_draws))
+    fresh = jax.vmap(lambda u: environment.reset(u, progress))(uniforms)
+    noise = jax.random.normal(two, (*shape, environment.action_size))
+    draws = environment.draws(three, shape)
+    privileged = jnp.stack([jax.vmap(environment.privileged)(f) for f in (fleet, fresh)], axis=1)
+    latents = policy.latent(privileged)
+    std = jnp.exp(policy.body.log_std)
+
+    def act(carry: Any, inputs: Any) -> Any:
+        fleet, observed, renewed = carry
+        noise, draws = inputs
+        latent = jnp.where(renewed[:, None], latents[:, 1], latents[:, 0])
+        mean = policy.body.act(policy.inputs(observed, latent))
+        action = mean + std * noise
+        fleet, outcome = jax.vmap(lambda f, a, d: environment.step(f, a, d, progress))(fleet, action, draws)
+        following = jax.vmap(environment.observe)(fleet)
+        done = outcome.terminated | outcome.truncated
+        fleet = renew(done, fresh, fleet)
+        seen = jnp.where(done[:, None], starting, following)
+        step = Batch(
+            observed,
+            following,
+            action,
+            log_probability(mean, policy.body.log_std, action),
+            outcome.reward,
+            outcome.terminated,
+            done,
+            renewed,
+        )
+        metrics = {name: value.mean() for name, value in outcome.terms.items()}
+        return (fleet, seen, renewed | done), (step, metrics)
+
+    starting = jax.vmap(environment.observe)(fresh)
+    begin = (fleet, jax.vmap(environment.observe)(fleet), jnp.zeros((config.envs,), bool))
+    (fleet, _, _), (batch, metrics) = jax.lax.scan(act, begin, (noise, draws))
+    metrics = {name: value.mean() for name, value in metrics.items()}
+    metrics["reward"] = batch.reward.mean()
+    metrics["failures"] = batch.terminated.mean()
+    return fleet, batch, privileged, metrics
+
+
+def advantages(
+    reward: Array, value: Array, following: Array, terminated: Array, done: Array, gamma: float, lam: float
+) -> Array:
+    """Generalized advantage estimates, time along the first axis.
+
+    delta_t = r_t + gamma V(s_{t+1}) - V(s_t), without the future where an episode failed and with it where the clock
+    cut it off; A_t = delta_t + gamma lambda A_{t+1} within an episode.
+    """
+    delta = reward + gamma * jnp.where(terminated, 0.0, following) - value
+    decay = jnp.where(done, 0.0, gamma * lam)
+
+    def join(later: tuple[Array, Array], earlier: tuple[Array, Array]) -> tuple[Array, Array]:
+        return later[0] * earlier[0], earlier[1] + earlier[0] * later[1]
+
+    _, summed = jax.lax.associative_scan(join, (decay, delta), reverse=True)
+    return jnp.asarray(summed)
+
+
+def inputs(policy: Teacher, observation: Array, renewed: Array, privileged: Array) -> Array:
+    """The actor's input, flat over environments and steps: z is encoded twice an environment, not at every step."""
+    latents = policy.latent(privileged)
+    latent = jnp.where(renewed[..., None], latents[:, 1:], latents[:, :1])
+    joined = policy.inputs(observation, latent)
+    return joined.reshape(-1, joined.shape[-1])
+
+
+def prepare(policy: Teacher, batch: Batch, privileged: Array, config: PPO) -> Lesson:
+    """Values, advantages and targets of a batch, laid out by environment."""
+    by_env = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), batch)
+    shape = by_env.reward.shape
+    _, value = policy.body(inputs(policy, by_env.observation, by_env.renewed, privileged))
+    _, following = policy.body(inputs(policy, by_env.following, by_env.renewed, privileged))
+    value, following = value.reshape(shape), following.reshape(shape)
+    gae = advantages(
+        config.reward_scale * batch.reward, value.T, following.T, batch.terminated, batch.done, config.gamma, config.lam
+    ).T
+    advantage = (gae - gae.mean()) / (gae.std() + 1e-8)
+    return Lesson(
+        by_env.observation, by_env.action, by_env.log_prob, advantage, gae + value, by_env.renewed, privileged
+    )
+
+
+def loss(policy: Teacher, lesson: Lesson, config: PPO) -> tuple[Array, Array]:
+    """The clipped surrogate, value and entropy loss of a minibatch, and the divergence from the old policy."""
+    mean, value = policy.body(inputs(policy, lesson.observation, lesson.renewed, lesson.privileged))
+    action = lesson.action.reshape(mean.shape)
+    log_ratio = log_probability(mean, policy.body.log_std, action) - lesson.log_prob.ravel()
+    ratio = jnp.exp(log_ratio)
+    advantage = lesson.advantage.ravel()
+    clipped = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)
+    surrogate = -jnp.minimum(ratio * advantage, clipped * advantage)
+    squared = 0.5 * (value - lesson.target.ravel()) ** 2
+    entropy = (policy.body.log_std + 0.5 * jnp.log(2 * jnp.pi * jnp.e)).sum()
+    # The k3 estimate of the divergence: never negative, and of low variance.
+    divergence = (ratio - 1 - log_ratio).mean()
+    return (surrogate + config.value * squared).mean() - config.entropy * entropy, divergence
+
+
+def update(
+    policy: Teacher, moments: Any, lesson: Lesson, key: Key, rate: Scalar, config: PPO
+) -> tuple[Teacher, Any, dict[str, Array]]:
+    """Epochs of minibatches of whole environments, until the policy has moved far enough."""
+    weights, unflatten = ravel_pytree(eqx.filter(policy, eqx.is_array))
+    static = eqx.filter(policy, eqx.is_array, inverse=True)
+    adam = optimizer(config)
+
+    def part(carry: Any, mini: Lesson) -> Any:
+        weights, moments, going = carry
+        current = eqx.combine(unflatten(weights), static)
+        gradient, divergence = jax.grad(loss, has_aux=True)(current, mini, config)
+        going = going & (divergence <= 1.5 * config.target_kl)
+        step, moved = adam.update(ravel_pytree(gradient)[0], moments)
+        weights = jnp.where(going, weights - rate * step, weights)
+        moments = jax.tree.map(lambda new, old: jnp.where(going, new, old), moved, moments)
+        return (weights, moments, going), (divergence, going)
+
+    # The minibatches of all epochs are laid out beforehand: one loop of contiguous reads.
+    orders = jax.vmap(lambda k: jax.random.permutation(k, config.envs))(jax.random.split(key, config.epochs))
+    orders = orders.reshape(config.epochs * config.minibatches, -1)
+    parts = jax.tree.map(lambda leaf: leaf[orders], lesson)
+    (weights, moments, _), (divergence, going) = jax.lax.scan(part, (weights, moments, jnp.array(True)), parts)
+    metrics = {"divergence": divergence.max(), "updates": going.mean(), "std": jnp.exp(policy.body.log_std).mean()}
+    return eqx.combine(unflatten(weights), static), moments, metrics
+
+
+def iterate(training: Training, config: PPO, environment: Environment) -> tuple[Training, dict[str, Array]]:
+    """Collect a batch and learn from it, once."""
+    policy, moments, fleet, key, iteration = training
+    key, one, two = jax.random.split(key, 3)
+    progress = iteration / max(config.iterations - 1, 1)
+    fleet, batch, privileged, metrics = collect(policy, fleet, one, progress, config, environment)
+    rate = config.rate + (config.final_rate - config.rate) * progress
+    lesson = prepare(policy, batch, privileged, config)
+    policy, moments, learned = update(policy, moments, lesson, two, rate, config)
+    return Training(policy, moments, fleet, key, iteration + 1), metrics | learned
