@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from anyhull.observation import HISTORY_SIZE
+
 Key = Array
 
 ENCODER = (128, 128)
@@ -93,19 +95,32 @@ class Teacher(eqx.Module):
     encoder: MLP | None
     body: ActorCritic
 
-    def __init__(self, observation: int, privileged: int | None, actions: int, *, key: Key) -> None:
-        """Without `privileged` there is no latent: the paper's PPO (general) and PPO (specific)."""
-        one, two = jax.random.split(key)
-        self.encoder = None if privileged is None else MLP(privileged, ENCODER, LATENT, key=one)
-        self.body = ActorCritic(observation + (LATENT if privileged else 0), actions, key=two)
+    memory_size = 0
+    history_size = 0
 
-    def inputs(self, o: Float[Array, "*batch o"], z: Float[Array, "*batch z"]) -> Float[Array, "*batch i"]:
-        """What actor and critic read."""
-        return jnp.concatenate([scale_observation(o), z], axis=-1)
+    def __init__(self, observation: int, privileged: int, actions: int, latent: int = LATENT, *, key: Key) -> None:
+        """A `latent` of size 0 is no encoder: the paper's PPO (general) and PPO (specific)."""
+        one, two = jax.random.split(key)
+        self.encoder = MLP(privileged, ENCODER, latent, key=one) if latent else None
+        self.body = ActorCritic(observation + latent, actions, key=two)
 
     def latent(self, privileged: Float[Array, "*batch e"]) -> Float[Array, "*batch z"]:
         """z, or nothing where there is no encoder."""
         return self.encoder(privileged) if self.encoder else privileged[..., :0]
+
+    def act(self, o: Float[Array, "n o"], h: Array, z: Float[Array, "n z"], m: Array) -> tuple[Array, Array]:
+        """Mean of the action, and the memory, of which there is none."""
+        return self.body.act(jnp.concatenate([scale_observation(o), z], axis=-1)), m
+
+    def evaluate(self, o: Float[Array, "n o"], h: Array, z: Float[Array, "n z"], m: Array) -> tuple[Array, Array]:
+        """Mean of the action, and value."""
+        return self.body(jnp.concatenate([scale_observation(o), z], axis=-1))
+
+    def unroll(self, o: Float[Array, "n t o"], h: Array, z: Array, m: Array, reset: Array) -> tuple[Array, Array]:
+        """As `evaluate`, over time."""
+        n, t = o.shape[:2]
+        mean, value = self.evaluate(o.reshape(n * t, -1), h, z.reshape(n * t, z.shape[-1]), m)
+        return mean.reshape(n, t, -1), value.reshape(n, t)
 
 
 class Adapter(eqx.Module):
@@ -142,6 +157,27 @@ def scale_history(h: Array) -> Array:
     return h * jnp.array([10.0, 10.0, 10.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
 
 
+class Student(eqx.Module):
+    """The teacher's actor with the adapter's estimate in place of z."""
+
+    teacher: Teacher
+    adapter: Adapter
+
+    memory_size = GRU
+
+    def act(self, o: Float[Array, "n o"], h: Float[Array, "n h"], g: Float[Array, "n g"]) -> tuple[Array, Array, Array]:
+        """Mean of the action, the estimate of z, and the state of the GRU."""
+        z, g = self.adapter(h, g)
+        return self.teacher.act(o, h, z, g)[0], z, g
+
+
+class MeanLatent(eqx.Module):
+    """The ablation of the student: its actor with one z for every boat, the mean over training."""
+
+    teacher: Teacher
+    mean: Float[Array, " z"]
+
+
 class Recurrent(eqx.Module):
     """The end-to-end baseline: the observation compressed, beside the history, into a GRU that drives both heads."""
 
@@ -149,13 +185,44 @@ class Recurrent(eqx.Module):
     cell: eqx.nn.GRUCell
     body: ActorCritic
 
+    memory_size = GRU
+    history_size = HISTORY_SIZE
+
     def __init__(self, observation: int, history: int, actions: int, *, key: Key) -> None:
         one, two, three = jax.random.split(key, 3)
         self.compress = MLP(observation, (128,), 64, key=one)
         self.cell = eqx.nn.GRUCell(64 + history, GRU, key=two)
         self.body = ActorCritic(GRU, actions, key=three)
 
-    def remember(self, o: Float[Array, "n o"], h: Float[Array, "n h"], g: Float[Array, "n g"]) -> Float[Array, "n g"]:
+    def latent(self, privileged: Float[Array, "*batch e"]) -> Float[Array, "*batch 0"]:
+        """Nothing: what it knows of the boat is in its memory."""
+        return privileged[..., :0]
+
+    def remember(self, o: Float[Array, "n o"], h: Float[Array, "n h"], m: Float[Array, "n m"]) -> Float[Array, "n m"]:
         """The state of the GRU after this observation."""
         features = jnp.concatenate([jax.nn.elu(self.compress(scale_observation(o))), scale_history(h)], axis=-1)
-        return jnp.asarray(jax.vmap(self.cell)(features, g))
+        return jnp.asarray(jax.vmap(self.cell)(features, m))
+
+    def act(self, o: Float[Array, "n o"], h: Array, z: Array, m: Float[Array, "n m"]) -> tuple[Array, Array]:
+        """Mean of the action, and the memory after this observation."""
+        m = self.remember(o, h, m)
+        return self.body.act(m), m
+
+    def evaluate(self, o: Float[Array, "n o"], h: Array, z: Array, m: Float[Array, "n m"]) -> tuple[Array, Array]:
+        """Mean of the action, and value."""
+        return self.body(self.remember(o, h, m))
+
+    def unroll(self, o: Float[Array, "n t o"], h: Array, z: Array, m: Array, reset: Array) -> tuple[Array, Array]:
+        """As `evaluate`, over time from the memory `m`, which is emptied at every reset."""
+        n, t = o.shape[:2]
+        squeezed = jax.nn.elu(self.compress(scale_observation(o)))
+        features = jnp.concatenate([squeezed, scale_history(h)], axis=-1)
+
+        def step(m: Array, inputs: tuple[Array, Array]) -> tuple[Array, Array]:
+            feature, reset = inputs
+            m = jax.vmap(self.cell)(feature, jnp.where(reset[:, None], 0.0, m))
+            return m, m
+
+        _, memories = jax.lax.scan(step, m, (jnp.swapaxes(features, 0, 1), reset.T))
+        mean, value = self.body(jnp.swapaxes(memories, 0, 1).reshape(n * t, -1))
+        return mean.reshape(n, t, -1), value.reshape(n, t)

@@ -15,9 +15,10 @@ import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
-from anyhull.learn.networks import Teacher
+from anyhull.learn.networks import Recurrent, Teacher
 
 Key = Array
+Policy = Teacher | Recurrent
 Scalar = Float[Array, ""]
 
 
@@ -66,34 +67,47 @@ class Environment(Protocol):
     """What is learned on: `anyhull.learn.task.Task`, or a probe with a known answer."""
 
     observation_size: Any
+    history_size: Any
     privileged_size: Any
     action_size: Any
     reset_draws: Any
+    episode: Any
 
     def reset(self, uniforms: Array, progress: Any) -> Any: ...
     def draws(self, key: Key, shape: tuple[int, ...]) -> Any: ...
     def step(self, fleet: Any, action: Array, draws: Any, progress: Any) -> tuple[Any, Any]: ...
     def observe(self, fleet: Any) -> Array: ...
+    def recall(self, fleet: Any) -> Array: ...
     def privileged(self, fleet: Any) -> Array: ...
 
 
 class Training(NamedTuple):
     """The whole state of a training run."""
 
-    policy: Teacher
+    policy: Policy
     moments: Any
     """Adam's, over the flattened parameters."""
     fleet: Any
+    memory: Float[Array, "n m"]
+    """Of the policy, in each environment."""
     key: Key
     iteration: Int[Array, ""]
+
+
+class View(NamedTuple):
+    """What a policy decides by."""
+
+    observation: Float[Array, "*n o"]
+    history: Float[Array, "*n h"]
+    memory: Float[Array, "*n m"]
 
 
 class Batch(NamedTuple):
     """What an iteration collected; leading axes (steps, envs)."""
 
-    observation: Float[Array, "t n o"]
-    following: Float[Array, "t n o"]
-    """Observation after the step, before any reset."""
+    view: View
+    following: View
+    """After the step, before any reset."""
     action: Float[Array, "t n a"]
     log_prob: Float[Array, "t n"]
     reward: Float[Array, "t n"]
@@ -107,13 +121,18 @@ class Lesson(NamedTuple):
     """What is learned from; leading axes (envs, steps), so that a minibatch of environments lies together."""
 
     observation: Float[Array, "n t o"]
+    history: Float[Array, "n t h"]
+    memory: Float[Array, "n m"]
+    """At the first step."""
+    reset: Bool[Array, "n t"]
+    """Whether the memory is emptied before the step."""
+    renewed: Bool[Array, "n t"]
+    privileged: Float[Array, "n 2 e"]
+    """Of the boat before and after a reset within the batch."""
     action: Float[Array, "n t a"]
     log_prob: Float[Array, "n t"]
     advantage: Float[Array, "n t"]
     target: Float[Array, "n t"]
-    renewed: Bool[Array, "n t"]
-    privileged: Float[Array, "n 2 e"]
-    """Of the boat before and after a reset within the batch."""
 
 
 def log_probability(mean: Array, log_std: Array, action: Array) -> Array:
@@ -122,17 +141,15 @@ def log_probability(mean: Array, log_std: Array, action: Array) -> Array:
     return -(0.5 * scaled**2 + log_std + 0.5 * jnp.log(2 * jnp.pi)).sum(-1)
 
 
-def initial(key: Key, config: PPO, environment: Environment, privileged: bool) -> Training:
-    """A run at its start: random weights, environments of random age."""
-    one, two, three, four = jax.random.split(key, 4)
-    size = environment.privileged_size if privileged else None
-    policy = Teacher(environment.observation_size, size, environment.action_size, key=one)
-    uniforms = jax.random.uniform(two, (config.envs, environment.reset_draws))
+def initial(key: Key, config: PPO, environment: Environment, policy: Policy) -> Training:
+    """A run at its start, with environments of random age."""
+    one, two, three = jax.random.split(key, 3)
+    uniforms = jax.random.uniform(one, (config.envs, environment.reset_draws))
     fleet = jax.vmap(lambda u: environment.reset(u, 0.0))(uniforms)
-    if hasattr(environment, "episode"):
-        fleet = fleet._replace(age=jax.random.randint(three, (config.envs,), 0, environment.episode))
+    fleet = fleet._replace(age=jax.random.randint(two, (config.envs,), 0, environment.episode))
     moments = optimizer(config).init(ravel_pytree(eqx.filter(policy, eqx.is_array))[0])
-    return Training(policy, moments, fleet, four, jnp.zeros((), jnp.int32))
+    memory = jnp.zeros((config.envs, policy.memory_size))
+    return Training(policy, moments, fleet, memory, three, jnp.zeros((), jnp.int32))
 
 
 def optimizer(config: PPO) -> optax.GradientTransformation:
@@ -149,9 +166,15 @@ def renew(done: Array, fresh: Any, fleet: Any) -> Any:
     return jax.tree.map(pick, fresh, fleet)
 
 
+def look(environment: Environment, fleet: Any, memory: Array, policy: Policy) -> View:
+    """What the policy sees of a fleet."""
+    history = jax.vmap(environment.recall)(fleet)[:, : policy.history_size]
+    return View(jax.vmap(environment.observe)(fleet), history, memory)
+
+
 def collect(
-    policy: Teacher, fleet: Any, key: Key, progress: Scalar, config: PPO, environment: Environment
-) -> tuple[Any, Batch, Float[Array, "n 2 e"], dict[str, Array]]:
+    policy: Policy, fleet: Any, memory: Array, key: Key, progress: Scalar, config: PPO, environment: Environment
+) -> tuple[Any, Array, Batch, Float[Array, "n 2 e"], dict[str, Array]]:
     """`steps` steps of every environment under the policy's random actions.
 
     All randomness is drawn before the loop. One new episode per environment is drawn too: it serves every reset that
@@ -166,38 +189,28 @@ def collect(
     privileged = jnp.stack([jax.vmap(environment.privileged)(f) for f in (fleet, fresh)], axis=1)
     latents = policy.latent(privileged)
     std = jnp.exp(policy.body.log_std)
+    starting = look(environment, fresh, jnp.zeros_like(memory), policy)
 
     def act(carry: Any, inputs: Any) -> Any:
-        fleet, observed, renewed = carry
+        fleet, view, renewed = carry
         noise, draws = inputs
         latent = jnp.where(renewed[:, None], latents[:, 1], latents[:, 0])
-        mean = policy.body.act(policy.inputs(observed, latent))
+        mean, memory = policy.act(view.observation, view.history, latent, view.memory)
         action = mean + std * noise
         fleet, outcome = jax.vmap(lambda f, a, d: environment.step(f, a, d, progress))(fleet, action, draws)
-        following = jax.vmap(environment.observe)(fleet)
+        following = look(environment, fleet, memory, policy)
         done = outcome.terminated | outcome.truncated
-        fleet = renew(done, fresh, fleet)
-        seen = jnp.where(done[:, None], starting, following)
-        step = Batch(
-            observed,
-            following,
-            action,
-            log_probability(mean, policy.body.log_std, action),
-            outcome.reward,
-            outcome.terminated,
-            done,
-            renewed,
-        )
+        log_prob = log_probability(mean, policy.body.log_std, action)
+        step = Batch(view, following, action, log_prob, outcome.reward, outcome.terminated, done, renewed)
         metrics = {name: value.mean() for name, value in outcome.terms.items()}
-        return (fleet, seen, renewed | done), (step, metrics)
+        return (renew(done, fresh, fleet), renew(done, starting, following), renewed | done), (step, metrics)
 
-    starting = jax.vmap(environment.observe)(fresh)
-    begin = (fleet, jax.vmap(environment.observe)(fleet), jnp.zeros((config.envs,), bool))
-    (fleet, _, _), (batch, metrics) = jax.lax.scan(act, begin, (noise, draws))
+    begin = (fleet, look(environment, fleet, memory, policy), jnp.zeros((config.envs,), bool))
+    (fleet, view, _), (batch, metrics) = jax.lax.scan(act, begin, (noise, draws))
     metrics = {name: value.mean() for name, value in metrics.items()}
     metrics["reward"] = batch.reward.mean()
     metrics["failures"] = batch.terminated.mean()
-    return fleet, batch, privileged, metrics
+    return fleet, view.memory, batch, privileged, metrics
 
 
 def advantages(
@@ -218,40 +231,40 @@ def advantages(
     return jnp.asarray(summed)
 
 
-def inputs(policy: Teacher, observation: Array, renewed: Array, privileged: Array) -> Array:
-    """The actor's input, flat over environments and steps: z is encoded twice an environment, not at every step."""
+def latent_of(policy: Policy, privileged: Float[Array, "n 2 e"], renewed: Bool[Array, "n t"]) -> Float[Array, "n t z"]:
+    """z at every step. It is encoded twice an environment, before and after a reset, not at every step."""
     latents = policy.latent(privileged)
-    latent = jnp.where(renewed[..., None], latents[:, 1:], latents[:, :1])
-    joined = policy.inputs(observation, latent)
-    return joined.reshape(-1, joined.shape[-1])
+    return jnp.where(renewed[..., None], latents[:, 1:], latents[:, :1])
 
 
-def prepare(policy: Teacher, batch: Batch, privileged: Array, config: PPO) -> Lesson:
+def prepare(policy: Policy, batch: Batch, privileged: Array, config: PPO) -> Lesson:
     """Values, advantages and targets of a batch, laid out by environment."""
-    by_env = jax.tree.map(lambda leaf: jnp.swapaxes(leaf, 0, 1), batch)
-    shape = by_env.reward.shape
-    _, value = policy.body(inputs(policy, by_env.observation, by_env.renewed, privileged))
-    _, following = policy.body(inputs(policy, by_env.following, by_env.renewed, privileged))
-    value, following = value.reshape(shape), following.reshape(shape)
-    gae = advantages(
-        config.reward_scale * batch.reward, value.T, following.T, batch.terminated, batch.done, config.gamma, config.lam
-    ).T
+    latent = jnp.swapaxes(latent_of(policy, privileged, batch.renewed.T), 0, 1)
+
+    def values(view: View) -> Array:
+        flat = [leaf.reshape(batch.reward.size, leaf.shape[-1]) for leaf in (*view[:2], latent, view.memory)]
+        return policy.evaluate(*flat)[1].reshape(batch.reward.shape)
+
+    value, scaled = values(batch.view), config.reward_scale * batch.reward
+    following = values(batch.following)
+    gae = advantages(scaled, value, following, batch.terminated, batch.done, config.gamma, config.lam)
     advantage = (gae - gae.mean()) / (gae.std() + 1e-8)
-    return Lesson(
-        by_env.observation, by_env.action, by_env.log_prob, advantage, gae + value, by_env.renewed, privileged
-    )
+    reset = jnp.concatenate([jnp.zeros_like(batch.done[:1]), batch.done[:-1]])
+    by_env = [jnp.swapaxes(leaf, 0, 1) for leaf in (*batch.view[:2], reset, batch.renewed, batch.action)]
+    observation, history, reset, renewed, action = by_env
+    numbers = (batch.log_prob.T, advantage.T, (gae + value).T)
+    return Lesson(observation, history, batch.view.memory[0], reset, renewed, privileged, action, *numbers)
 
 
-def loss(policy: Teacher, lesson: Lesson, config: PPO) -> tuple[Array, Array]:
+def loss(policy: Policy, lesson: Lesson, config: PPO) -> tuple[Array, Array]:
     """The clipped surrogate, value and entropy loss of a minibatch, and the divergence from the old policy."""
-    mean, value = policy.body(inputs(policy, lesson.observation, lesson.renewed, lesson.privileged))
-    action = lesson.action.reshape(mean.shape)
-    log_ratio = log_probability(mean, policy.body.log_std, action) - lesson.log_prob.ravel()
+    latent = latent_of(policy, lesson.privileged, lesson.renewed)
+    mean, value = policy.unroll(lesson.observation, lesson.history, latent, lesson.memory, lesson.reset)
+    log_ratio = log_probability(mean, policy.body.log_std, lesson.action) - lesson.log_prob
     ratio = jnp.exp(log_ratio)
-    advantage = lesson.advantage.ravel()
     clipped = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)
-    surrogate = -jnp.minimum(ratio * advantage, clipped * advantage)
-    squared = 0.5 * (value - lesson.target.ravel()) ** 2
+    surrogate = -jnp.minimum(ratio * lesson.advantage, clipped * lesson.advantage)
+    squared = 0.5 * (value - lesson.target) ** 2
     entropy = (policy.body.log_std + 0.5 * jnp.log(2 * jnp.pi * jnp.e)).sum()
     # The k3 estimate of the divergence: never negative, and of low variance.
     divergence = (ratio - 1 - log_ratio).mean()
@@ -259,8 +272,8 @@ def loss(policy: Teacher, lesson: Lesson, config: PPO) -> tuple[Array, Array]:
 
 
 def update(
-    policy: Teacher, moments: Any, lesson: Lesson, key: Key, rate: Scalar, config: PPO
-) -> tuple[Teacher, Any, dict[str, Array]]:
+    policy: Policy, moments: Any, lesson: Lesson, key: Key, rate: Scalar, config: PPO
+) -> tuple[Policy, Any, dict[str, Array]]:
     """Epochs of minibatches of whole environments, until the policy has moved far enough."""
     weights, unflatten = ravel_pytree(eqx.filter(policy, eqx.is_array))
     static = eqx.filter(policy, eqx.is_array, inverse=True)
@@ -287,11 +300,11 @@ def update(
 
 def iterate(training: Training, config: PPO, environment: Environment) -> tuple[Training, dict[str, Array]]:
     """Collect a batch and learn from it, once."""
-    policy, moments, fleet, key, iteration = training
+    policy, moments, fleet, memory, key, iteration = training
     key, one, two = jax.random.split(key, 3)
     progress = iteration / max(config.iterations - 1, 1)
-    fleet, batch, privileged, metrics = collect(policy, fleet, one, progress, config, environment)
+    fleet, memory, batch, privileged, metrics = collect(policy, fleet, memory, one, progress, config, environment)
     rate = config.rate + (config.final_rate - config.rate) * progress
     lesson = prepare(policy, batch, privileged, config)
     policy, moments, learned = update(policy, moments, lesson, two, rate, config)
-    return Training(policy, moments, fleet, key, iteration + 1), metrics | learned
+    return Training(policy, moments, fleet, memory, key, iteration + 1), metrics | learned

@@ -1,0 +1,152 @@
+"""The methods of the paper: what each trains, in one phase or two, and how its policy acts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from anyhull.errors import InputError, unknown
+from anyhull.learn import adapter, ppo
+from anyhull.learn.adapter import Distillation
+from anyhull.learn.boats import Boats
+from anyhull.learn.evaluate import Act
+from anyhull.learn.networks import LATENT, MeanLatent, Recurrent, Student, Teacher
+from anyhull.learn.ppo import PPO
+from anyhull.learn.task import Task
+from anyhull.sea import Sea
+from anyhull.vessel import Vessel
+
+Key = Array
+Policy = Teacher | Recurrent | Student | MeanLatent
+Method = Literal["teacher", "student", "ppo-general", "ppo-specific", "recurrent", "student-mean-latent", "sweep"]
+
+METHODS: dict[str, str] = {
+    "teacher": "Phase 1: an oracle that is told the boat's dynamics",
+    "student": "Phase 1 and 2: the adaptive policy of the paper",
+    "ppo-general": "one policy for all boats, without adaptation",
+    "ppo-specific": "a policy for one vessel, randomized around it",
+    "recurrent": "end to end with a GRU, without a teacher",
+    "student-mean-latent": "the student with its latent held at the mean: what adaptation is worth",
+    "sweep": "the appendix: one vessel scaled in inertia and damping, one latent number",
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that decides a training run; the defaults are the paper's tables."""
+
+    method: Method = "student"
+    task: Task = field(default_factory=Task)
+    ppo: PPO = field(default_factory=PPO)
+    distillation: Distillation = field(default_factory=Distillation)
+    latent: int = LATENT
+    """Size of the latent z."""
+
+
+def paper(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
+    """The paper's recipe for a method, in the sea of that name; `vessel` for those trained on one."""
+    if method not in METHODS:
+        raise InputError(unknown("method", method, METHODS))
+    boats = Boats()
+    if method in ("ppo-specific", "sweep"):
+        if vessel is None:
+            raise InputError(f"method {method!r} is trained on one vessel: give its name or file")
+        around = Vessel.load(vessel).normalized
+        boats = Boats("around", around) if method == "ppo-specific" else Boats("scaled", around, math.log(10.0))
+    elif vessel is not None:
+        raise InputError(f"vessel = {vessel!r}: method {method!r} is trained on all boats and takes none")
+    return Config(method, Task(Sea.preset(sea), boats), latent=1 if method == "sweep" else LATENT)  # type: ignore[arg-type]
+
+
+def fast(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
+    """A twentieth of the paper's budget in smaller batches: minutes on two cores, for a look and for tests."""
+    config = paper(method, sea, vessel)
+    return replace(
+        config,
+        ppo=replace(config.ppo, total=3_000_000, envs=256, minibatches=4, rate=1e-3, final_rate=1e-4),
+        distillation=replace(config.distillation, total=1_500_000, envs=256, rate=1e-3, final_rate=1e-4),
+    )
+
+
+class Phase(NamedTuple):
+    """A stretch of training: a state, and how it goes on."""
+
+    name: str
+    iterations: int
+    steps: int
+    """Environment steps an iteration."""
+    initial: Callable[[Key, Any], Any]
+    """(key, the policy of the phase before or None) -> state."""
+    iterate: Callable[[Any], tuple[Any, dict[str, Array]]]
+    """State -> state, metrics."""
+    policy: Callable[[Any], Any]
+    """State -> the policy so far."""
+
+
+def phases(config: Config) -> tuple[Phase, ...]:
+    """What a method trains, in order."""
+    task, first, second = config.task, config.ppo, config.distillation
+    has_latent = config.method not in ("ppo-general", "ppo-specific")
+
+    def begin(key: Key, _: None) -> ppo.Training:
+        one, two = jax.random.split(key)
+        if config.method == "recurrent":
+            policy: ppo.Policy = Recurrent(task.observation_size, task.history_size, task.action_size, key=one)
+        else:
+            latent = config.latent if has_latent else 0
+            policy = Teacher(task.observation_size, task.privileged_size, task.action_size, latent, key=one)
+        return ppo.initial(two, first, task, policy)
+
+    learn = Phase(
+        "recurrent" if config.method == "recurrent" else "teacher" if has_latent else "policy",
+        first.iterations,
+        first.envs * first.steps,
+        begin,
+        lambda state: ppo.iterate(state, first, task),
+        lambda state: state.policy,
+    )
+    if config.method not in ("student", "student-mean-latent", "sweep"):
+        return (learn,)
+    distil = Phase(
+        "student",
+        second.iterations,
+        second.envs * second.steps,
+        lambda key, teacher: adapter.initial(key, second, task, teacher),
+        lambda state: adapter.iterate(state, second, task),
+        lambda state: mean_latent(state.student, task) if config.method == "student-mean-latent" else state.student,
+    )
+    return learn, distil
+
+
+def mean_latent(student: Student, task: Task, boats: int = 4096) -> MeanLatent:
+    """The student with the teacher's latent averaged over boats of the training distribution."""
+    uniforms = jax.random.uniform(jax.random.key(0), (boats, task.reset_draws))
+    fleet = jax.vmap(task.reset)(uniforms)
+    z = student.teacher.latent(jax.vmap(task.privileged)(fleet))
+    return MeanLatent(student.teacher, z.mean(0))
+
+
+def acting(policy: Policy, privileged: Float[Array, "n e"]) -> tuple[Act, Array]:
+    """How a policy acts on a fleet, without noise, and its memory at the start; only a teacher looks at `privileged`."""
+    count = len(privileged)
+    if isinstance(policy, Student):
+
+        def adapt(memory: Array, o: Array, h: Array) -> tuple[Array, Array]:
+            command, _, memory = policy.act(o, h, memory)
+            return memory, command
+
+        return adapt, jnp.zeros((count, policy.memory_size))
+    body = policy.teacher if isinstance(policy, MeanLatent) else policy
+    z = jnp.tile(policy.mean, (count, 1)) if isinstance(policy, MeanLatent) else policy.latent(privileged)
+
+    def act(memory: Array, o: Array, h: Array) -> tuple[Array, Array]:
+        command, memory = body.act(o, h, z, memory)
+        return memory, command
+
+    return act, jnp.zeros((count, body.memory_size))
