@@ -133,7 +133,7 @@ def mean_latent(student: Student, task: Task, boats: int = 4096) -> MeanLatent:
 
 
 def acting(policy: Policy, privileged: Float[Array, "n e"]) -> tuple[Act, Array]:
-    """How a policy acts on a fleet, without noise, and its memory at the start; only a teacher looks at `privileged`."""
+    """How a policy acts on a fleet, without noise, and its memory at the start. Only a teacher reads `privileged`."""
     count = len(privileged)
     if isinstance(policy, Student):
 

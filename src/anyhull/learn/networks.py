@@ -129,10 +129,10 @@ class Adapter(eqx.Module):
     cell: eqx.nn.GRUCell
     projection: MLP
 
-    def __init__(self, history: int, *, key: Key) -> None:
+    def __init__(self, history: int, latent: int = LATENT, *, key: Key) -> None:
         one, two = jax.random.split(key)
         self.cell = eqx.nn.GRUCell(history, GRU, key=one)
-        self.projection = MLP(GRU, PROJECTION, LATENT, key=two)
+        self.projection = MLP(GRU, PROJECTION, latent, key=two)
 
     def __call__(
         self, h: Float[Array, "n h"], g: Float[Array, "n g"]
