@@ -71,3 +71,25 @@ def into_body(dx: Number, dy: Number, psi: Number) -> tuple[Number, Number]:
     """An inertial-frame vector in the frame of a body that heads along psi."""
     sin, cos = sin_cos(psi)
     return cos * dx + sin * dy, cos * dy - sin * dx
+
+
+def scale_observation(o: Any) -> Any:
+    """A packed observation as a network reads it: its errors, the first six numbers, magnified where they are small.
+
+    A good controller answers a centimetre, but the errors come in metres and radians: asinh(10 e) has slope 10 at zero
+    and grows like a logarithm, so that a boat far off does not saturate the network.
+    """
+    xp = namespace(o)
+    return xp.concatenate([xp.arcsinh(10.0 * o[..., :6]), o[..., 6:]], axis=-1)
+
+
+def scale_history(h: Any) -> Any:
+    """A packed history as a network reads it: displacements over one period become velocities."""
+    xp = namespace(h)
+    return xp.concatenate([10.0 * h[..., :3], h[..., 3:]], axis=-1)
+
+
+def scale_privileged(e: Any) -> Any:
+    """The nine components e on a logarithmic scale, as an encoder reads them; c_uv, of either sign, through asinh."""
+    xp = namespace(e)
+    return xp.concatenate([xp.log(e[..., :7]), xp.log(-e[..., 7:8]), xp.arcsinh(e[..., 8:])], axis=-1)

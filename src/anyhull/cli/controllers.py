@@ -8,6 +8,7 @@ from typing import Any
 from anyhull.controller import Controller
 from anyhull.errors import InputError, unknown
 from anyhull.log import Log
+from anyhull.pilot import Pilot, shipped
 from anyhull.reference import Reference
 from anyhull.sea import Sea
 from anyhull.simulate import simulate
@@ -26,10 +27,17 @@ def run(steers: Controller, boat: Vessel, path: Reference, water: Sea, **options
 
 
 def controller(name: str, vessel: Vessel) -> Controller:
-    """The controller of that name for a vessel."""
-    if name not in CONTROLLERS:
-        raise InputError(unknown("controller", name, CONTROLLERS))
-    return CONTROLLERS[name](vessel)
+    """The controller of that name for a vessel: a classical one, a shipped policy, or one in a .safetensors file."""
+    if name in CONTROLLERS:
+        return CONTROLLERS[name](vessel)
+    if name in shipped() or name.endswith(".safetensors"):
+        return Pilot.load(name, vessel)
+    raise InputError(unknown("controller", name, [*CONTROLLERS, *shipped()], f"accepted are {', '.join(names())}"))
+
+
+def names() -> list[str]:
+    """What `controller` takes."""
+    return [*CONTROLLERS, *shipped(), "a policy.safetensors"]
 
 
 def mpc(tuning: str) -> Callable[[Vessel], Controller]:

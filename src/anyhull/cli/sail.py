@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from anyhull.cli.controllers import controller, run
+from anyhull.cli.controllers import controller, names, run
 from anyhull.cli.output import AsJson, new_table, open_console, print_json, progress
 from anyhull.cli.references import path_through, shape
 from anyhull.errors import InputError
@@ -24,7 +24,7 @@ LONGEST = 24 * 3600.0
 
 
 def sail(
-    controller_name: Annotated[str, typer.Option("--controller", help="mpc, mpc-paper or pid.")] = "mpc",
+    controller_name: Annotated[str, typer.Option("--controller", help=f"{', '.join(names())}.")] = "mpc",
     vessel: Annotated[str, typer.Option(help="A name of the catalogue, or a path to a TOML file.")] = "platform-a",
     reference: Annotated[
         str | None, typer.Option(help="line, circle, rectangle, eight or hold; by default the paper's rectangle.")

@@ -21,7 +21,7 @@ Key = Array
 class Distillation:
     """Phase 2's hyperparameters; the rates and the decay are the paper's, the rest is not in it."""
 
-    total: int = 30_000_000
+    total: int = 45_000_000
     """Environment steps."""
     envs: int = 1024
     """Environments."""

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from anyhull.observation import HISTORY_SIZE
+from anyhull.observation import HISTORY_SIZE, scale_history, scale_observation
 
 Key = Array
 
@@ -140,21 +140,6 @@ class Adapter(eqx.Module):
         """The estimate of z, and the state of the GRU."""
         g = jax.vmap(self.cell)(scale_history(h), g)
         return self.projection(g), g
-
-
-def scale_observation(o: Array) -> Array:
-    """The observation with its tracking errors, the first six numbers, magnified where they are small.
-
-    A good controller answers a centimetre, but the errors come in metres and radians: asinh(10 e) has slope 10 at zero
-    and grows like a logarithm, so that a boat far off does not saturate the network.
-    """
-    errors, rest = o[..., :6], o[..., 6:]
-    return jnp.concatenate([jnp.arcsinh(10.0 * errors), rest], axis=-1)
-
-
-def scale_history(h: Array) -> Array:
-    """History features of about unit size: displacements of one period become velocities."""
-    return h * jnp.array([10.0, 10.0, 10.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
 
 
 class Student(eqx.Module):

@@ -88,8 +88,7 @@ class Task:
     failure: float = 5.0
     """Distance from the reference at which an episode fails, m."""
     grown: float = 0.5
-    """Share of training after which dynamics, trajectories and initial offsets have their full range, and the action
-    penalties their full weight: the rest of it is spent on the task as it is."""
+    """Share of training after which dynamics, trajectories and initial offsets have their full range."""
     narrowest: float = 0.3
     """Range of the dynamics at the start, as a share of the full range in logarithm."""
     offset: tuple[float, float, float, float, float, float] = (0.5, 0.5, 0.5, 0.2, 0.1, 0.2)
@@ -165,7 +164,7 @@ class Task:
             )
             weather = jnp.stack([*drifted, delay])
 
-        by_name = terms(boat, window[0], command, previous, self.difficulty(progress), self.weights)
+        by_name = terms(boat, window[0], command, previous, progress, self.weights)
         age = fleet.age + 1
         terminated = broken | (jnp.hypot(*(window[0] - boat)[:2]) > self.failure)
         outcome = Outcome(
@@ -187,9 +186,8 @@ class Task:
         return jnp.asarray(observation.pack(seen))
 
     def privileged(self, fleet: Fleet) -> Float[Array, " 9"]:
-        """e on a logarithmic scale: what the encoder reads. c_uv, of either sign, goes through asinh."""
-        e = fleet.e
-        return jnp.concatenate([jnp.log(e[:7]), jnp.log(-e[7:8]), jnp.arcsinh(e[8:])])
+        """e on a logarithmic scale: what the encoder reads."""
+        return jnp.asarray(observation.scale_privileged(fleet.e))
 
 
 def move(
