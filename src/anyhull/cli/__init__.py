@@ -1,4 +1,4 @@
-"""The command `anyhull`: look at vessels, sail one, see the demonstration."""
+"""The command `anyhull`: look at vessels, sail one, train a policy, see the demonstration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from anyhull.cli import demo, sail, vessels
+from anyhull.cli import demo, sail, train, vessels
 from anyhull.cli.controllers import RunError
 from anyhull.errors import InputError
 
@@ -17,6 +17,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help="Si
 app.add_typer(vessels.app, name="vessels")
 app.command()(sail.sail)
 app.command()(demo.demo)
+app.command()(train.train)
 
 
 def main(arguments: list[str] | None = None) -> int:

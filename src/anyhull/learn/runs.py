@@ -1,0 +1,220 @@
+"""Training runs: progress, checkpoints and files around the pure functions that learn."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from anyhull.errors import InputError
+from anyhull.files import whole
+from anyhull.learn import events, files
+from anyhull.learn.evaluate import track
+from anyhull.learn.methods import Config, Phase, acting, phases
+from anyhull.observation import scale_privileged
+from anyhull.pilot import read
+from anyhull.reference import rounded_rectangle
+from anyhull.vessel import PLATFORMS, Vessel
+
+EVERY = 20
+"""Iterations between two looks at the metrics: the device does not wait for the host in between."""
+
+
+class Report(NamedTuple):
+    """How a run is getting on."""
+
+    phase: str
+    iteration: int
+    iterations: int
+    rate: float
+    """Environment steps per second, of all seeds together."""
+    left: float
+    """Seconds to the end of the phase at that rate."""
+    metrics: dict[str, float]
+    """Means over seeds: reward terms by name, and what the method reports."""
+    tracking: dict[str, Any] | None
+    """Errors on the paper's rectangle, where they were just measured."""
+
+
+def train(
+    config: Config,
+    folder: str | Path,
+    *,
+    seeds: int = 1,
+    seed: int = 0,
+    resume: bool = False,
+    checkpoint_every: float = 20.0,
+    report: Callable[[Report], None] | None = None,
+) -> list[Path]:
+    """Train a method in `folder` and return the paths of its policies, one a seed.
+
+    Several seeds are one vmapped program. A checkpoint is written every so many seconds; with `resume`, a run that was
+    stopped goes on from it and ends with the same weights.
+    """
+    folder = Path(folder)
+    begin(folder, config, seeds, seed, resume)
+    policy: Any = None
+    for number, phase in enumerate(phases(config)):
+        keys = [jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), i), number) for i in range(seeds)]
+        initial, iterate = spread(phase, seeds)
+        state = initial(jnp.stack(keys) if seeds > 1 else keys[0], policy)
+        checkpoint = folder / f"checkpoint-{number}.safetensors"
+        if resume and checkpoint.exists():
+            state = load_state(checkpoint, state)
+        state = place(state, seeds)
+        state = run(phase, state, iterate, config, folder, checkpoint, seeds, checkpoint_every, report)
+        policy = phase.policy(state) if seeds == 1 else eqx.filter_vmap(phase.policy)(state)
+    written = []
+    for i, one in enumerate(policies(phase, state, seeds)):
+        name = "policy.safetensors" if seeds == 1 else f"policy-{i}.safetensors"
+        written.append(files.save_policy(folder / name, one, config, tracking(one, config)))
+    return written
+
+
+def run(
+    phase: Phase,
+    state: Any,
+    iterate: Callable[[Any], Any],
+    config: Config,
+    folder: Path,
+    checkpoint: Path,
+    seeds: int,
+    checkpoint_every: float,
+    report: Callable[[Report], None] | None,
+) -> Any:
+    """Iterate a phase to its end, with checkpoints and reports."""
+    # Not a scan over iterations: loops inside loops are slow on a GPU, and here the host can look in.
+    step = jax.jit(iterate, donate_argnums=0)
+    done = int(np.ravel(state.iteration)[0])
+    log = events.Writer(folder / "events")
+    saved = looked = started = time.monotonic()
+    since = done
+    while done < phase.iterations:
+        state, metrics = step(state)
+        done += 1
+        if done == since + 1 < phase.iterations:
+            jax.block_until_ready(state)  # type: ignore[no-untyped-call]
+            started, since = time.monotonic(), done  # the rate is without the compilation
+        if done % EVERY and done < phase.iterations:
+            continue
+        values = {name: float(jnp.mean(value)) for name, value in metrics.items()}  # waits for the device
+        if not np.isfinite(list(values.values())).all():
+            raise InputError(f"{folder}: {phase.name} diverged at iteration {done}: {values}; try a smaller ppo.rate")
+        now = time.monotonic()
+        rate = max(done - since, 1) * phase.steps * seeds / (now - started)
+        errors = None
+        if now - looked > checkpoint_every / 2 or done == phase.iterations:
+            errors = tracking(policies(phase, state, seeds)[0], config)
+            values |= {"position_cm": errors["position_cm"], "heading_deg": errors["heading_deg"]}
+            looked = time.monotonic()
+        log.write({f"{phase.name}/{name}": value for name, value in values.items()}, done * phase.steps)
+        if report:
+            left = (phase.iterations - done) * phase.steps * seeds / rate
+            report(Report(phase.name, done, phase.iterations, rate, left, values, errors))
+        if now - saved > checkpoint_every or done == phase.iterations:
+            files.save(checkpoint, state, {"iteration": str(done)})
+            saved = time.monotonic()
+    return state
+
+
+def begin(folder: Path, config: Config, seeds: int, seed: int, resume: bool) -> None:
+    """Write down what the run is, or check that a run to be resumed is the same."""
+    record = json.loads(json.dumps({"config": dataclasses.asdict(config), "seeds": seeds, "seed": seed}))
+    path = folder / "config.json"
+    if not path.exists():
+        with whole(path) as temporary:
+            temporary.write_text(json.dumps(record, indent=2) + "\n")
+        return
+    if not resume:
+        raise InputError(f"{folder}: holds a run already: resume it, or give another folder")
+    for half in folder.glob(".checkpoint-*"):
+        half.unlink()  # what a kill left of a checkpoint that was being written
+    before = _flat(json.loads(path.read_text()))
+    for name, value in _flat(record).items():
+        if before.get(name) != value:
+            raise InputError(f"{path}: {name} = {before.get(name)!r}: must be {value!r} to resume this run")
+
+
+def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(tree, dict):
+        return {prefix.rstrip("."): tree}
+    return {key: value for name, branch in tree.items() for key, value in _flat(branch, f"{prefix}{name}.").items()}
+
+
+def load_state(path: Path, template: Any) -> Any:
+    """The state in a checkpoint, bit for bit."""
+    weights, _ = read(path, policy=False)
+    return files.filled(template, weights, str(path))
+
+
+def spread(phase: Phase, seeds: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """A phase's functions for several seeds at once."""
+    if seeds == 1:
+        return eqx.filter_jit(phase.initial), phase.iterate
+
+    def initial(keys: Any, policies: Any) -> Any:
+        axes = None if policies is None else eqx.if_array(0)
+        return eqx.filter_vmap(phase.initial, in_axes=(0, axes))(keys, policies)
+
+    return eqx.filter_jit(initial), jax.vmap(phase.iterate)
+
+
+def policies(phase: Phase, state: Any, seeds: int) -> list[Any]:
+    """The policies of the seeds so far, one by one."""
+    if seeds == 1:
+        return [phase.policy(state)]
+    stacked, rest = eqx.partition(eqx.filter_vmap(phase.policy)(state), eqx.is_array)
+    return [eqx.combine(jax.tree.map(lambda leaf, i=i: leaf[i], stacked), rest) for i in range(seeds)]
+
+
+def place(state: Any, seeds: int) -> Any:
+    """The state over all devices: seeds side by side where they divide evenly, else environments; one device: as it is.
+
+    JAX partitions the program by where its inputs lie; nothing else needs to know.
+    """
+    devices = jax.devices()
+    if len(devices) == 1:
+        return state
+    mesh = Mesh(np.array(devices), ("d",))
+
+    def laid(tree: Any, *axes: str | None) -> Any:
+        return jax.device_put(tree, NamedSharding(mesh, PartitionSpec(*axes)))  # type: ignore[no-untyped-call]
+
+    if seeds > 1 and seeds % len(devices) == 0:
+        return laid(state, "d")
+    axes = ("d",) if seeds == 1 else (None, "d")
+    fleet, memory = laid((state.fleet, state.memory), *axes)
+    return laid(state._replace(fleet=None, memory=None))._replace(fleet=fleet, memory=memory)
+
+
+def tracking(policy: Any, config: Config) -> dict[str, Any]:
+    """Errors on the paper's rectangle in ideal conditions: five platforms, or the one that a policy was trained for."""
+    center = config.task.boats.center
+    boats = {name: Vessel.load(name).normalized for name in PLATFORMS} if center is None else {"trained for": center}
+    e = jnp.array(list(boats.values()))
+    distance, turn, command = _track(policy, e)
+    position, heading = 100 * np.mean(distance, axis=0), np.degrees(np.mean(np.abs(turn), axis=0))
+    return {
+        "position_cm": float(position.mean()),
+        "heading_deg": float(heading.mean()),
+        "roughness": float(np.abs(np.diff(command, axis=0)).mean()),
+        "platforms": {
+            name: {"position_cm": float(p), "heading_deg": float(h)}
+            for name, p, h in zip(boats, position, heading, strict=True)
+        },
+    }
+
+
+@eqx.filter_jit
+def _track(policy: Any, e: jax.Array) -> Any:
+    act, memory = acting(policy, scale_privileged(e))
+    return track(act, memory, e, rounded_rectangle())
