@@ -97,11 +97,11 @@ def run(
     done = int(np.ravel(state.iteration)[0])
     log = events.Writer(folder / "events")
     saved = looked = started = time.monotonic()
-    since = done
+    since = first = done
     while done < phase.iterations:
         state, metrics = step(state)
         done += 1
-        if done == since + 1 < phase.iterations:
+        if done == first + 1 < phase.iterations:
             jax.block_until_ready(state)  # type: ignore[no-untyped-call]
             started, since = time.monotonic(), done  # the rate is without the compilation
         if done % EVERY and done < phase.iterations:
