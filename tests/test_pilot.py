@@ -1,0 +1,106 @@
+"""The deployed policy is the trained network: the same numbers in NumPy, and the same tracking."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from anyhull import InputError, Vessel, rounded_rectangle, simulate
+from anyhull.learn import files, methods
+from anyhull.learn.networks import Adapter, MeanLatent, Recurrent, Student, Teacher
+from anyhull.observation import observe, pack, recall, scale_privileged
+from anyhull.pilot import Pilot, read, shipped
+
+ONE, TWO = jax.random.split(jax.random.key(0))
+TEACHER = Teacher(72, 9, 3, key=ONE)
+POLICIES = {
+    "teacher": TEACHER,
+    "ppo-general": Teacher(72, 9, 3, 0, key=ONE),
+    "student": Student(TEACHER, Adapter(9, key=TWO)),
+    "student-mean-latent": MeanLatent(TEACHER, jnp.linspace(-1, 1, 9)),
+    "recurrent": Recurrent(72, 9, 3, key=ONE),
+}
+
+
+@pytest.fixture(autouse=True)
+def batches():
+    """Networks add a bias to a batch, which the strict rule of the other tests forbids."""
+    with jax.numpy_rank_promotion("allow"):
+        yield
+
+
+@pytest.mark.parametrize("method", POLICIES)
+def test_the_pilot_gives_the_networks_commands_to_1e_5(method, tmp_path):
+    policy, vessel = POLICIES[method], Vessel.load("roboat-2")
+    # Fresh actors command next to nothing: the last layer is made larger.
+    body = (lambda p: p.teacher.body) if hasattr(policy, "teacher") else (lambda p: p.body)
+    policy = jax.tree.map(lambda leaf: leaf, policy)
+    head = body(policy).layers[-1]
+    object.__setattr__(head, "weight", 30 * head.weight)
+    path = files.save_policy(tmp_path / "policy.safetensors", policy, methods.paper(method), {})
+    pilot = Pilot.load(path, vessel)
+
+    act, memory = methods.acting(policy, scale_privileged(jnp.array([vessel.normalized])))
+    random = np.random.default_rng(0)
+    previous, before, largest = np.zeros(3), None, 0.0
+    for k in range(50):
+        window = rounded_rectangle().window(0.1 * k)
+        pose, velocity = window[0, :3] + 0.1 * random.normal(size=3), window[0, 3:] + 0.1 * random.normal(size=3)
+        before = pose if before is None else before
+        o, h = pack(observe(pose, velocity, window, previous)), pack(recall(pose, before, velocity, previous))
+        memory, wanted = act(memory, jnp.array(o)[None], jnp.array(h)[None])
+        command = pilot.step(pose, velocity, window)
+        np.testing.assert_allclose(command, np.clip(wanted[0], -1, 1), atol=1e-5)
+        previous, before, largest = command, pose, max(largest, np.abs(command).max())
+    assert largest > 0.02  # it did something
+
+
+def test_reset_forgets_the_boat():
+    pilot, window = Pilot.load("student"), rounded_rectangle().window(6.0)
+    first = pilot.step(window[0, :3], window[0, 3:], window)
+    pilot.step(window[1, :3], window[1, 3:], window)
+    pilot.reset()
+    np.testing.assert_array_equal(pilot.step(window[0, :3], window[0, 3:], window), first)
+
+
+def test_shipped_policies_do_what_their_files_say():
+    assert {"student", "ppo-general"} <= set(shipped())
+    for name in shipped():
+        pilot = Pilot.load(name)
+        for platform, stated in pilot.about["metrics"]["platforms"].items():
+            vessel = Vessel.load(platform)
+            metrics = simulate(pilot, vessel, rounded_rectangle()).metrics()
+            # They were measured on a GPU, which rounds the networks' products to ten bits.
+            assert metrics.position_cm == pytest.approx(stated["position_cm"], abs=0.01), (name, platform)
+            assert metrics.heading_deg == pytest.approx(stated["heading_deg"], abs=0.02), (name, platform)
+
+
+def test_the_student_shows_what_it_thinks_of_the_boat():
+    pilot = Pilot.load("student")
+    log = simulate(pilot, Vessel.load("platform-a"), rounded_rectangle(), duration=3)
+    assert log.latent.shape == (30, 9)
+    assert np.ptp(log.latent, axis=0).min() > 0.01
+
+
+def test_a_teacher_wants_to_know_the_boat(tmp_path):
+    path = files.save_policy(tmp_path / "policy.safetensors", TEACHER, methods.paper("teacher"), {})
+    with pytest.raises(InputError, match="give it a vessel"):
+        Pilot.load(path)
+
+
+def test_a_policy_file_that_is_damaged_foreign_newer_or_unknown_is_refused(tmp_path):
+    path = tmp_path / "policy.safetensors"
+    whole = files.save_policy(path, TEACHER, methods.paper("teacher"), {}).read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"policy\.safetensors: not a file of tensors, or a damaged one"):
+        read(path)
+    files.save(path, {"a": jnp.zeros(3)}, {})
+    with pytest.raises(InputError, match=r"not a policy of anyhull"):
+        read(path)
+    files.save(path, {"a": jnp.zeros(3)}, {"format": "99", "kind": "student", "config": json.dumps({})})
+    with pytest.raises(InputError, match=r"format = '99': must be '1'"):
+        read(path)
+    with pytest.raises(InputError, match=r"policy 'studnet' is unknown: did you mean 'student'\?"):
+        Pilot.load("studnet")
