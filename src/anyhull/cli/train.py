@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import dataclasses
-import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -52,18 +49,13 @@ def train(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Any hyperparameter, as in --set ppo.rate=1e-3; repeat for more.")
     ] = None,
-    distributed: Annotated[bool, typer.Option(help="Join other hosts, as jax.distributed finds them.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Train a policy."""
     try:
-        import jax
-
         from anyhull.learn import files, methods, runs
     except ImportError as error:
         raise InputError(f"training needs JAX ({error.name} is missing): pip install 'anyhull[learn]'") from None
-    if distributed:
-        jax.distributed.initialize()
     presets: dict[str, Callable[..., Any]] = {"paper": methods.paper, "fast": methods.fast}
     if preset not in presets:
         raise InputError(unknown("preset", preset, presets))
@@ -71,7 +63,7 @@ def train(
         raise InputError(unknown("conditions", conditions, ("ideal", "field")))
     config = presets[preset](method, conditions, vessel)
     for setting in settings or []:
-        config = changed(config, setting)
+        config = files.override(config, setting)
     folder = out or Path("runs") / method
     started = time.monotonic()
     with display(method) as report:
@@ -104,34 +96,6 @@ def show(method: str, results: list[dict[str, Any]], paths: list[Path], taken: f
     console.print(table)
     for path in paths:
         console.print(f"policy: {path}", soft_wrap=True)
-
-
-def changed(config: Any, setting: str) -> Any:
-    """A config with one field set, as `ppo.rate=1e-3`."""
-    path, sign, text = setting.partition("=")
-    if not sign:
-        raise InputError(f"--set {setting}: must be FIELD=VALUE, as in ppo.rate=1e-3")
-    name, _, rest = path.partition(".")
-    names = [field.name for field in dataclasses.fields(config)]
-    if name not in names:
-        raise InputError(f"--set {setting}: " + unknown("field", name, names))
-    before = getattr(config, name)
-    if rest:
-        if not dataclasses.is_dataclass(before):
-            raise InputError(f"--set {setting}: {name} has no fields of its own")
-        return dataclasses.replace(config, **{name: changed(before, f"{rest}={text}")})
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        value = text
-    if isinstance(before, float) and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
-    if isinstance(before, int) and isinstance(value, float) and value.is_integer():
-        value = int(value)
-    sound = type(value) is type(before) and (not isinstance(value, float) or math.isfinite(value))
-    if not sound or dataclasses.is_dataclass(before):
-        raise InputError(f"--set {setting}: {name} must be a {type(before).__name__}, as {before!r} is")
-    return dataclasses.replace(config, **{name: value})
 
 
 @contextmanager

@@ -71,7 +71,7 @@ class ActorCritic(eqx.Module):
         gains = jnp.array([0.01, 1.0])[:, None, None] / 2**0.5
         layers[-1] = eqx.tree_at(lambda head: head.weight, layers[-1], layers[-1].weight * gains)
         self.layers = tuple(layers)
-        self.log_std = jnp.full((actions,), jnp.log(std))
+        self.log_std = jnp.full((actions,), jnp.log(std), jnp.float32)  # a weak type would compile everything twice
 
     def __call__(self, x: Float[Array, "batch i"]) -> tuple[Float[Array, "batch a"], Float[Array, " batch"]]:
         """Mean of the action, and value."""

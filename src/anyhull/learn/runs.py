@@ -60,6 +60,10 @@ def train(
     Several seeds are one vmapped program. A checkpoint is written every so many seconds; with `resume`, a run that was
     stopped goes on from it and ends with the same weights.
     """
+    for part in (config.ppo, config.distillation):
+        if part.envs % part.minibatches or part.envs % len(jax.devices()):
+            must = f"a multiple of minibatches = {part.minibatches} and of the {len(jax.devices())} devices"
+            raise InputError(f"envs = {part.envs}: must be {must}")
     folder = Path(folder)
     begin(folder, config, seeds, seed, resume)
     policy: Any = None
@@ -136,8 +140,8 @@ def begin(folder: Path, config: Config, seeds: int, seed: int, resume: bool) -> 
         return
     if not resume:
         raise InputError(f"{folder}: holds a run already: resume it, or give another folder")
-    for half in folder.glob(".checkpoint-*"):
-        half.unlink()  # what a kill left of a checkpoint that was being written
+    for half in (*folder.glob(".checkpoint-*"), *folder.glob(".policy-*")):
+        half.unlink()  # what a kill left of a file that was being written
     before = _flat(json.loads(path.read_text()))
     for name, value in _flat(record).items():
         if before.get(name) != value:
