@@ -161,15 +161,19 @@ def load_state(path: Path, template: Any) -> Any:
 
 
 def spread(phase: Phase, seeds: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """A phase's functions for several seeds at once."""
+    """A phase's functions for several seeds at once.
+
+    The start is not compiled: compiled for several seeds, the orthogonal initializers can wait for each other for ever
+    on a CPU (jaxlib 0.10.2).
+    """
     if seeds == 1:
-        return eqx.filter_jit(phase.initial), phase.iterate
+        return phase.initial, phase.iterate
 
     def initial(keys: Any, policies: Any) -> Any:
         axes = None if policies is None else eqx.if_array(0)
         return eqx.filter_vmap(phase.initial, in_axes=(0, axes))(keys, policies)
 
-    return eqx.filter_jit(initial), jax.vmap(phase.iterate)
+    return initial, jax.vmap(phase.iterate)
 
 
 def policies(phase: Phase, state: Any, seeds: int) -> list[Any]:

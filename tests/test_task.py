@@ -1,0 +1,253 @@
+"""The task: the paper's reward by hand, the ends of an episode, the curriculum, and the simulator's own physics."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from anyhull import Sea, circle, simulate, stream
+from anyhull.learn.reward import Weights, terms
+from anyhull.learn.task import LARGEST, PARTS, Draws, Fleet, Task, move
+from anyhull.vessel import Vessel
+
+IDEAL, FIELD = Task(), Task(Sea.field())
+STEP = {task: jax.jit(task.step) for task in (IDEAL, FIELD)}
+NO_DRAWS = Draws(jnp.full(7, 0.5), jnp.zeros(5))
+PLATFORM_A = jnp.array(Vessel.load("platform-a").normalized)
+
+
+def resting(boat, task=IDEAL, **fields):
+    """A boat with that state whose reference rests at the origin."""
+    fleet = task.reset(jnp.full(task.reset_draws, 0.5))
+    rest = {"window": jnp.zeros((11, 6)), "segment": jnp.array([0.0, 0.0, 0.0, 99.0]), "e": PLATFORM_A}
+    return fleet._replace(boat=jnp.array(boat, jnp.float32), **rest | fields)
+
+
+def fleet_of(task, count, progress=1.0, seed=0):
+    uniforms = jax.random.uniform(jax.random.key(seed), (count, task.reset_draws))
+    return jax.jit(jax.vmap(lambda u: task.reset(u, progress)))(uniforms)
+
+
+def test_each_reward_term_by_hand_with_the_weights_of_the_papers_table():
+    # The reference is ahead by (0.3, 0.4): e_p = 0.5. Its heading, a full turn further, is 0.2 rad to the right.
+    state = jnp.array([1.0, 2.0, 0.2, 0.6, 0.2, -0.5])
+    reference = jnp.array([1.3, 2.4, 2 * math.pi, 0.7, 0.0, 0.0])
+    command, previous = jnp.array([0.5, -0.1, 0.2]), jnp.array([0.3, 0.1, 0.2])
+    by_name = terms(state, reference, command, previous, 1.0, Weights())
+    gate = math.exp(-0.5) * math.exp(-0.1 * 0.2)
+    expected = {
+        "position": 2.4,  # 6 / (1 + 6 · 0.25)
+        "heading": 3 / 1.12,  # 3 / (1 + 3 · 0.04)
+        "velocity": gate / 1.05,  # 1 / (1 + 0.1² + 0.2²)
+        "yaw_rate": gate * 2 / 1.5,  # 2 / (1 + 2 · 0.5²)
+        "proximity": 5 * math.exp(-5),  # 5 exp(-10 · 0.5)
+        "forward": 0.03,  # 0.05 · 0.6
+        "sway": -0.002,  # 0.05 · 0.2²
+        "spin": -0.004,  # 0.1 · (0.5 - 0.3)²
+        "effort": -0.9,  # 3 · (0.25 + 0.01 + 0.04)
+        "smoothness": -0.8,  # 10 · (0.2² + 0.2² + 0)
+    }
+    assert by_name.keys() == expected.keys()
+    for name, value in expected.items():
+        assert by_name[name] == pytest.approx(value, rel=1e-5), name
+    # A yaw rate within 0.3 rad/s costs nothing.
+    assert terms(state.at[5].set(-0.29), reference, command, previous, 1.0, Weights())["spin"] == 0
+
+
+def test_the_reward_is_the_sum_of_its_terms_for_the_state_that_the_step_leads_to():
+    fleet = fleet_of(FIELD, 1, seed=4)
+    fleet = jax.tree.map(lambda leaf: leaf[0], fleet)
+    fleet, _ = STEP[FIELD](fleet, jnp.array([0.3, -0.2, 0.1]), NO_DRAWS)
+    after, outcome = STEP[FIELD](fleet, jnp.array([0.5, 0.2, -0.1]), NO_DRAWS)
+    by_name = terms(after.boat, after.window[0], after.commands[0], fleet.commands[0], 1.0, Weights())
+    assert outcome.terms.keys() == by_name.keys()
+    for name, value in by_name.items():
+        assert outcome.terms[name] == pytest.approx(float(value), rel=1e-5, abs=1e-6), name
+    assert outcome.reward == pytest.approx(float(sum(by_name.values())), rel=1e-5)
+    np.testing.assert_array_equal(after.commands[:2], jnp.array([[0.5, 0.2, -0.1], [0.3, -0.2, 0.1]]))
+
+
+@pytest.mark.parametrize("progress", [0.0, 0.25, 0.5, 1.0])
+def test_action_weights_grow_to_their_final_values_over_the_course_of_training(progress):
+    # Three times full thrust is full thrust: |command|² = 1, weighed by 3 for itself and by 10 for the change from 0.
+    thrust = jnp.array([3.0, 0.0, 0.0])
+    fleet, first = STEP[IDEAL](resting(np.zeros(6)), thrust, NO_DRAWS, progress)
+    _, second = STEP[IDEAL](fleet, thrust, NO_DRAWS, progress)
+    assert first.terms["effort"] == pytest.approx(-3 * progress)
+    assert first.terms["smoothness"] == pytest.approx(-10 * progress)
+    assert second.terms["effort"] == pytest.approx(-3 * progress)
+    assert second.terms["smoothness"] == 0
+
+
+def test_an_episode_fails_beyond_five_metres_and_is_cut_off_after_a_thousand_steps():
+    def ends(distance, age):
+        fleet = resting([0.6 * distance, 0.8 * distance, 0, 0, 0, 0], age=jnp.int32(age))
+        _, outcome = STEP[IDEAL](fleet, jnp.zeros(3), NO_DRAWS)
+        return bool(outcome.terminated), bool(outcome.truncated)
+
+    assert ends(4.999, 500) == (False, False)
+    assert ends(5.001, 500) == (True, False)
+    assert ends(4.999, 998) == (False, False)
+    assert ends(4.999, 999) == (False, True)
+    # A boat that fails at the last step has failed: nothing comes after.
+    assert ends(5.001, 999) == (True, False)
+
+
+def test_a_state_that_overflows_fails_with_finite_numbers():
+    # At such speeds the Coriolis terms grow by c · 9000² · 0.02 s in one integration step, and then again.
+    fleet = resting([0, 0, 0, 9e3, 9e3, 9e3])
+    assert not jnp.isfinite(move(fleet.boat, jnp.zeros((PARTS, 3)), fleet.e, jnp.zeros(2))).all()
+    after, outcome = STEP[IDEAL](fleet, jnp.ones(3), NO_DRAWS)
+    assert outcome.terminated
+    assert not outcome.truncated
+    for leaf in jax.tree.leaves((after, outcome)):
+        assert jnp.isfinite(leaf).all()
+    assert jnp.abs(after.boat).max() < LARGEST
+
+
+@pytest.mark.parametrize(("progress", "share"), [(0.0, 0.0), (0.125, 0.25), (0.5, 1.0), (1.0, 1.0)])
+def test_initial_offsets_grow_with_the_curriculum(progress, share):
+    # The largest uniform numbers give the largest offset, the smallest its opposite, and 1/2 none.
+    for uniform, sign in ((1.0, 1), (0.0, -1), (0.5, 0)):
+        fleet = IDEAL.reset(jnp.full(IDEAL.reset_draws, uniform), progress)
+        offset = sign * share * np.array([0.5, 0.5, 0.5, 0.2, 0.1, 0.2])
+        np.testing.assert_allclose(fleet.boat - fleet.window[0], offset, atol=1e-6)
+        np.testing.assert_array_equal(fleet.before, fleet.boat[:3])
+        np.testing.assert_array_equal(fleet.window[0, :3], np.zeros(3))
+        assert fleet.age == 0
+
+
+def test_dynamics_and_trajectories_widen_with_the_curriculum():
+    early, late = (fleet_of(IDEAL, 2000, progress) for progress in (0.0, 0.5))
+    # log alpha_u spans ln(12 / 0.15) = 4.382 in the end and 0.3 of that at the start, about the same middle.
+    for fleet, share in ((early, 0.3), (late, 1.0)):
+        logs = jnp.log(fleet.e[:, 0])
+        assert jnp.ptp(logs) == pytest.approx(share * 4.382, rel=0.01)
+        assert logs.mean() == pytest.approx(math.log(math.sqrt(0.15 * 12)), abs=0.1)
+    # At first straights and turns of 8 m or wider, without sway; in the end turns down to 0.8 m.
+    speed, sway, rate = early.window[:, 0, 3:].T
+    assert (jnp.abs(rate) <= speed / 8 * (1 + 1e-5)).all()
+    assert not sway.any()
+    speed, sway, rate = late.window[:, 0, 3:].T
+    straight_ahead = (sway == 0) & (speed > 0)
+    tightest = (speed / jnp.maximum(jnp.abs(rate), 1e-6))[straight_ahead].min()
+    assert 0.8 * (1 - 1e-5) <= tightest < 0.9
+    assert sway.any()
+
+
+def test_the_window_shifts_by_one_and_ends_with_the_streams_next_point():
+    fleet = jax.tree.map(lambda leaf: leaf[0], fleet_of(IDEAL, 1, seed=2))
+    uniforms = jnp.linspace(0.1, 0.9, 7)
+    for _ in range(3):
+        able = stream.ability(fleet.e)
+        point, segment = stream.extend(fleet.window[-1], stream.Segment(*fleet.segment), uniforms, able, 1.0)
+        after, _ = STEP[IDEAL](fleet, jnp.zeros(3), Draws(uniforms, jnp.zeros(5)))
+        np.testing.assert_array_equal(after.window[:-1], fleet.window[1:])
+        np.testing.assert_allclose(after.window[-1], point, atol=1e-6)
+        np.testing.assert_allclose(after.segment, jnp.stack(segment), atol=1e-6)
+        np.testing.assert_array_equal(after.before, fleet.boat[:3])
+        assert after.age == fleet.age + 1
+        fleet = after
+
+
+def test_a_fleet_under_vmap_is_a_loop_over_its_boats():
+    fleet, draws = fleet_of(FIELD, 6), FIELD.draws(jax.random.key(1), (6,))
+    actions = jax.random.normal(jax.random.key(2), (6, 3))
+    together = jax.jit(jax.vmap(FIELD.step))(fleet, actions, draws)
+    for i in range(6):
+        alone = STEP[FIELD](*jax.tree.map(lambda leaf, i=i: leaf[i], (fleet, actions, draws)))
+        for one, all_ in zip(jax.tree.leaves(alone), jax.tree.leaves(together), strict=True):
+            # float32 in another order of operations: 1e-6 of numbers up to 10.
+            np.testing.assert_allclose(one, all_[i], rtol=2e-6, atol=2e-6)
+
+
+class Sequence:
+    """Gives one command after the other, whatever happens."""
+
+    def __init__(self, commands):
+        self.commands = commands
+
+    def reset(self):
+        self.rest = iter(self.commands)
+
+    def step(self, pose, velocity, window):
+        return next(self.rest)
+
+
+@pytest.mark.parametrize("task", [IDEAL, FIELD], ids=["ideal", "field"])
+def test_a_step_is_the_simulators_physics(platform, task):
+    commands = np.random.default_rng(0).uniform(-1, 1, (30, 3))
+    log = simulate(Sequence(commands), platform, circle(), task.sea, seed=3, duration=3.0)
+    fleet = resting(log.state[0], task, e=jnp.array(platform.normalized))
+    for k, command in enumerate(commands):
+        # Two metres and more of motion in float32, after up to 30 periods.
+        np.testing.assert_allclose(fleet.boat, log.state[k], rtol=1e-5, atol=1e-5)
+        # The weather is drawn by other generators: it is taken from the simulator.
+        weather = jnp.array([*log.current[k], *log.force[k], log.about["delay"]])
+        fleet, _ = STEP[task](fleet._replace(weather=weather), jnp.array(command), NO_DRAWS)
+
+
+def test_with_a_delay_of_two_periods_a_command_is_felt_after_two_periods():
+    task = Task(Sea(delay=(0.2, 0.2)))
+    step = jax.jit(task.step)
+    idle = pushed = resting([0, 0, 0, 0.5, 0, 0], task)
+    assert idle.weather[5] == pytest.approx(0.2)
+    for period in range(4):
+        idle, _ = step(idle, jnp.zeros(3), NO_DRAWS)
+        pushed, _ = step(pushed, jnp.array([1.0, 0.0, 0.0]), NO_DRAWS)
+        gained = float(pushed.boat[3] - idle.boat[3])
+        # Full thrust for `felt` seconds: u rises by alpha / d (1 - exp(-d felt)).
+        felt = max(0, period - 1) * 0.1
+        alpha, d = float(PLATFORM_A[0]), float(PLATFORM_A[3])
+        assert gained == pytest.approx(alpha / d * (1 - math.exp(-d * felt)), abs=1e-6)
+
+
+def test_weather_keeps_within_the_bounds_of_the_sea_and_an_ideal_sea_has_none():
+    def run(task):
+        draws = task.draws(jax.random.key(1), (200, 64))
+        step = jax.vmap(lambda fleet, draw: task.step(fleet, jnp.zeros(3), draw)[0])
+
+        def go(fleet, draw):
+            fleet = step(fleet, draw)
+            return fleet, fleet.weather
+
+        return fleet_of(task, 64).weather, jax.jit(lambda fleet: jax.lax.scan(go, fleet, draws)[1])(fleet_of(task, 64))
+
+    first, weather = run(FIELD)
+    weather = jnp.concatenate([first[None], weather])
+    current, force, delay = jnp.hypot(weather[..., 0], weather[..., 1]), jnp.abs(weather[..., 2:5]), weather[..., 5]
+    # 13 000 draws of a spread of half the bound come to it, and no farther.
+    assert 0.19 < current.max() <= 0.2 * (1 + 1e-6)
+    assert 0.095 < force.max() <= 0.1 * (1 + 1e-6)
+    assert (delay == delay[:1]).all()
+    assert 0 <= delay.min() < 0.01
+    assert 0.19 < delay.max() <= 0.2
+    # It begins in its stationary state, not at rest: a normal of spread bound / 2, clipped at the bound.
+    assert jnp.std(first[:, 2:5]) == pytest.approx(0.05, rel=0.25)
+    # Decay rates of 0.05 and 0.5 1/s: in 20 s every force has forgotten its start.
+    assert not jnp.allclose(weather[0, :, :5], weather[-1, :, :5], atol=0.01)
+    first, weather = run(IDEAL)
+    assert not first.any()
+    assert not weather.any()
+
+
+def test_the_privileged_vector_is_e_on_a_logarithmic_scale():
+    # ln 1 = 0, ln 10 = 2.302585, ln 1/2 = -0.693147; asinh(-3/4) = ln(-3/4 + 5/4) = -ln 2.
+    e = jnp.array([1.0, 10.0, 0.1, math.exp(2), 1.0, 1.0, 0.5, -2.0, -0.75])
+    expected = [0, 2.302585, -2.302585, 2, 0, 0, -0.693147, 0.693147, -0.693147]
+    seen = IDEAL.privileged(resting(np.zeros(6), e=e))
+    np.testing.assert_allclose(seen, expected, atol=1e-6)
+
+
+def test_sizes_are_what_the_task_declares():
+    fleet: Fleet = resting(np.zeros(6), FIELD)
+    for declared, seen in (
+        (FIELD.observation_size, FIELD.observe(fleet)),
+        (FIELD.history_size, FIELD.recall(fleet)),
+        (FIELD.privileged_size, FIELD.privileged(fleet)),
+    ):
+        assert seen.shape == (declared,)
+    # Commands of this and of the last two periods may be in force: 200 ms.
+    assert fleet.commands.shape == (3, FIELD.action_size)
