@@ -3,6 +3,7 @@
 from anyhull.controller import Controller
 from anyhull.errors import InputError
 from anyhull.log import Log, Metrics
+from anyhull.pilot import Pilot
 from anyhull.reference import Reference, circle, figure_eight, hold, line, rounded_rectangle, through
 from anyhull.sea import Sea
 from anyhull.simulate import simulate
@@ -14,6 +15,7 @@ __all__ = [
     "Log",
     "Metrics",
     "Normalized",
+    "Pilot",
     "Reference",
     "Sea",
     "Thruster",
