@@ -250,7 +250,7 @@ def updates(config):
 
     @jax.jit
     def update(lesson, seed=0, rate=1e-3):
-        return ppo.update(policy, moments, lesson, jax.random.key(seed), rate, config)
+        return ppo.update(policy, moments, lesson, jax.random.key(seed), jnp.asarray(rate), config)
 
     def run(*arguments, **keywords):
         after, moved, metrics = update(*arguments, **keywords)
@@ -323,7 +323,7 @@ def test_a_minibatch_holds_whole_environments_and_an_epoch_each_of_them_once(mon
     start = ppo.initial(jax.random.key(0, impl="rbg"), config, Blind(4), policy)
     # Without jit every minibatch goes through `loss` as numbers.
     with jax.disable_jit():
-        ppo.update(policy, start.moments, lesson, start.key, 1e-3, config)
+        ppo.update(policy, start.moments, lesson, start.key, jnp.asarray(1e-3), config)
     assert [mini.shape for mini in seen] == [(3, 3)] * 8
     epochs = np.array(seen).reshape(4, 6, 3)
     for epoch in epochs:
