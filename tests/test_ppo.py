@@ -345,20 +345,21 @@ def test_rate_and_curriculum_run_linearly_from_the_first_iteration_to_the_last(m
     config = lasting(replace(SMALL, rate=3e-4, final_rate=3e-5), 5)
     assert config.iterations == 5
     rates, progresses = [], []
-    collect = ppo.collect
 
-    def observed(*arguments):
-        progresses.append(float(arguments[4]))
-        return collect(*arguments)
+    def collect(policy, fleet, memory, key, progress, config, environment):
+        progresses.append(float(progress))
+        return fleet, memory, None, None, {}
 
     def update(policy, moments, lesson, key, rate, config):
         rates.append(float(rate))
         return policy, moments, {}
 
-    monkeypatch.setattr(ppo, "collect", observed)
+    monkeypatch.setattr(ppo, "collect", collect)
+    monkeypatch.setattr(ppo, "prepare", lambda *_: None)
     monkeypatch.setattr(ppo, "update", update)
     state = ppo.initial(jax.random.key(0), config, Blind(4), fresh())
-    for _ in range(5):
+    for iteration in range(5):
+        assert state.iteration == iteration
         state, _ = ppo.iterate(state, config, Blind(4))
     np.testing.assert_allclose(rates, [3e-4, 2.325e-4, 1.65e-4, 9.75e-5, 3e-5], rtol=1e-5)
     np.testing.assert_allclose(progresses, [0, 0.25, 0.5, 0.75, 1])
@@ -462,7 +463,7 @@ def test_a_vmap_over_seeds_is_a_loop_over_them_and_a_seed_repeats_itself():
 
 
 def test_an_iteration_without_jit_is_one_with_jit():
-    config, probe = replace(SMALL, envs=4, steps=3, epochs=1), Match("first", episode=2)
+    config, probe = replace(SMALL, envs=2, steps=2, epochs=1), Match("first", episode=1)
     # This generator is one operation: fast without jit too.
     start = ppo.initial(jax.random.key(0, impl="rbg"), config, probe, fresh(latent=2))
     compiled, compiled_metrics = jax.jit(lambda state: ppo.iterate(state, config, probe))(start)

@@ -213,7 +213,8 @@ def test_weather_keeps_within_the_bounds_of_the_sea_and_an_ideal_sea_has_none():
             fleet = step(fleet, draw)
             return fleet, fleet.weather
 
-        return fleet_of(task, 64).weather, jax.jit(lambda fleet: jax.lax.scan(go, fleet, draws)[1])(fleet_of(task, 64))
+        fleet = fleet_of(task, 64)
+        return fleet.weather, jax.jit(lambda fleet: jax.lax.scan(go, fleet, draws)[1])(fleet)
 
     first, weather = run(FIELD)
     weather = jnp.concatenate([first[None], weather])
