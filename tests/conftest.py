@@ -10,7 +10,12 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 from jaxtyping import install_import_hook
 
 with install_import_hook("anyhull.learn", "beartype.beartype"):
+    import anyhull.learn.adapter
     import anyhull.learn.boats
+    import anyhull.learn.evaluate
+    import anyhull.learn.methods
+    import anyhull.learn.networks
+    import anyhull.learn.ppo
     import anyhull.learn.reward
     import anyhull.learn.task  # noqa: F401
 

@@ -142,14 +142,34 @@ def test_a_recurrent_policy_over_time_is_one_step_by_step_with_an_empty_memory_a
     assert jnp.abs(policy.unroll(o, h, z[..., :0], m, jnp.zeros_like(reset))[0] - mean)[0, 2:].max() > 1e-3
 
 
-def test_a_student_is_the_teachers_actor_on_the_adapters_estimate(policies):
-    o, h, _, m, _ = inputs()
-    student = policies["student"]
-    action, estimate, memory = student.act(o[:, 0], h[:, 0], m)
-    z, g = student.adapter(h[:, 0], m)
-    np.testing.assert_array_equal(estimate, z)
-    np.testing.assert_array_equal(memory, g)
-    np.testing.assert_allclose(action, student.teacher.evaluate(o[:, 0], h[:, 0], z, m)[0], rtol=1e-4, atol=1e-5)
+def test_a_policy_acts_on_what_its_method_lets_it_know(policies):
+    o, h, e, m, _ = (leaf[:, 0] if leaf.ndim == 3 else leaf for leaf in inputs())
+    teacher, adapter, recurrent = policies["teacher"], policies["student"].adapter, policies["recurrent"]
+    scaled_o = jnp.concatenate([jnp.arcsinh(10 * o[:, :6]), o[:, 6:]], axis=1)
+    scaled_h = jnp.concatenate([10 * h[:, :3], h[:, 3:]], axis=1)
+
+    def actor(z):
+        return teacher.body(jnp.concatenate([scaled_o, z], axis=1))[0]
+
+    def check(name, expected, memory_after, memory):
+        act, empty = methods.acting(policies[name], e)
+        assert empty.shape == memory.shape
+        assert not empty.any()
+        after, command = act(memory, o, h)
+        np.testing.assert_allclose(command, expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(after, memory_after, rtol=1e-4, atol=1e-5)
+
+    none = m[:, :0]
+    # The teacher knows the boat, the mean latent no boat, and the student what the adapter makes of the history.
+    check("teacher", actor(teacher.encoder(e)), none, none)
+    check("mean latent", actor(jnp.tile(jnp.linspace(-1, 1, 9), (3, 1))), none, none)
+    g = jax.vmap(adapter.cell)(scaled_h, m)
+    check("student", actor(adapter.projection(g)), g, m)
+    np.testing.assert_allclose(policies["student"].act(o, h, m)[1], adapter.projection(g), rtol=1e-4, atol=1e-5)
+    # The recurrent policy: the compressed observation beside the history, into the GRU, into the heads.
+    squeezed = jax.nn.elu(recurrent.compress(scaled_o))
+    g = jax.vmap(recurrent.cell)(jnp.concatenate([squeezed, scaled_h], axis=1), m)
+    check("recurrent", recurrent.body(g)[0], g, m)
 
 
 def test_inputs_are_scaled_by_hand():

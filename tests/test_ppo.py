@@ -185,6 +185,42 @@ def test_the_critics_target_is_the_scaled_reward_and_the_discounted_value(fails,
         np.testing.assert_allclose(lesson.advantage, np.where(end, -0.7, 0.3) / spread, rtol=1e-4)
 
 
+def test_an_episode_that_the_clock_ends_is_worth_what_the_state_it_reached_is_worth():
+    # A critic that lets its input through: the age a comes in as asinh(10 a) = 0, 2.998223, 3.689504, 4.094622.
+    probe = Constant(episode=3, fails=False)
+    config = replace(SMALL, envs=1, steps=4, gamma=0.5, lam=0.0, reward_scale=0.1)
+    policy = constant_policy()
+    through = tuple(layer.weight.at[1, 0, 0].set(1.0) for layer in policy.body.layers)
+    policy = eqx.tree_at(lambda p: tuple(layer.weight for layer in p.body.layers), policy, through)
+    fleet = State(jnp.array([1]), jnp.zeros(1), jnp.zeros((1, 1)))
+    collected = ppo.collect(policy, fleet, jnp.zeros((1, 0)), jax.random.key(0), jnp.zeros(()), config, probe)
+    lesson = ppo.prepare(policy, *collected[2:4], config)
+    # Ages 1, 2 | 0, 1 reach 2, 3 | 1, 2: targets 0.1 + half of their values.
+    np.testing.assert_allclose(lesson.target, [[1.944752, 2.147311, 1.599112, 1.944752]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [{"latent": 2}, {"recurrent": True}], ids=["teacher", "recurrent"])
+def test_a_policy_has_not_diverged_from_what_it_has_just_done(kind):
+    # Over resets too: latent, memory and observation of a lesson are those that the actions were drawn with.
+    probe, config = Match("first", episode=3), replace(SMALL, envs=4, steps=7)
+    policy = fresh(**kind)
+    # A louder actor, so that a wrong memory or latent would be heard.
+    head = policy.body.layers[-1].weight.at[0].multiply(300.0)
+    policy = eqx.tree_at(lambda p: p.body.layers[-1].weight, policy, head)
+    state = ppo.initial(jax.random.key(5), config, probe, policy)
+    memory = state.memory + 0.5
+    collected = ppo.collect(policy, state.fleet, memory, jax.random.key(6), jnp.zeros(()), config, probe)
+    _, after, batch, privileged, _ = collected
+    assert batch.done.any(axis=0).all()
+    # Rounding: the squares of 1e-5.
+    assert ppo.loss(policy, ppo.prepare(policy, batch, privileged, config), config)[1] < 1e-8
+    # A new episode begins with an empty memory, and any other step with that of the step before.
+    memories = jnp.concatenate([batch.view.memory, after[None]])
+    np.testing.assert_array_equal(memories[0], memory)
+    kept = jnp.where(batch.done[..., None], 0.0, batch.following.memory)
+    np.testing.assert_array_equal(memories[1:], kept)
+
+
 def test_the_latent_is_that_of_the_boat_in_each_step():
     # An encoder that is z = 2 e + 1.
     policy = fresh(latent=2)
@@ -233,8 +269,11 @@ def test_a_ratio_beyond_the_clip_pulls_only_where_that_undoes_it():
 
 
 def test_the_divergence_by_hand_and_none_between_equal_policies():
-    # ratio - 1 - ln ratio: 0.5 - ln 1.5 = 0.094535 and -0.5 + ln 2 = 0.193147.
-    assert ppo.loss(constant_policy(), four_samples(), PPO())[1] == pytest.approx(0.143841, rel=1e-4)
+    # ratio - 1 - ln ratio for ratios 3/2 and 1/2: 0.5 - ln 1.5 = 0.094535 and -0.5 + ln 2 = 0.193147.
+    for ratio, divergence in ((1.5, 0.094535), (0.5, 0.193147)):
+        lesson = lesson_of([0.0], [-HALF_LOG_2_PI - math.log(ratio)], [1], [0])
+        assert ppo.loss(constant_policy(), lesson, PPO())[1] == pytest.approx(divergence, rel=1e-4)
+    assert ppo.loss(constant_policy(), four_samples(), PPO())[1] == pytest.approx((0.094535 + 0.193147) / 2, rel=1e-4)
     same = lesson_of([0.0, 1.0], [-HALF_LOG_2_PI, -0.5 - HALF_LOG_2_PI], [1, 1], [0, 0])
     # ln ratio is 0 up to the rounding of numbers near 1, and the divergence its square.
     assert ppo.loss(constant_policy(), same, PPO())[1] == pytest.approx(0, abs=1e-6)

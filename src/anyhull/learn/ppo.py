@@ -6,7 +6,7 @@ Everything is a pure function of `Training`, so that many iterations are one sca
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -63,6 +63,7 @@ class PPO:
         return -(-self.total // (self.envs * self.steps))
 
 
+@runtime_checkable
 class Environment(Protocol):
     """What is learned on: `anyhull.learn.task.Task`, or a probe with a known answer."""
 
