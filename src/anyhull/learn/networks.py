@@ -24,7 +24,7 @@ LATENT = 9
 
 
 class Layer(eqx.Module):
-    """An affine map, or a stack of them: weight (..., in, out), bias (..., out)."""
+    """An affine map, or several side by side: weight (..., in, out), bias (..., out)."""
 
     weight: Array
     bias: Array
@@ -34,8 +34,7 @@ class Layer(eqx.Module):
         self.bias = jnp.zeros((*stack, outputs))
 
     def __call__(self, x: Array) -> Array:
-        bias = self.bias if self.bias.ndim == 1 else self.bias[..., None, :]
-        return x @ self.weight + bias
+        return x @ self.weight + self.bias
 
 
 class MLP(eqx.Module):
@@ -57,7 +56,7 @@ class MLP(eqx.Module):
 
 
 class ActorCritic(eqx.Module):
-    """Actor and critic of equal size, stacked so that each layer of both is one batched product."""
+    """Actor and critic of equal size, layer by layer in pairs."""
 
     layers: tuple[Layer, ...]
     """Hidden layers and head, the actor's first; of the critic's head only the first output is used."""
@@ -73,20 +72,18 @@ class ActorCritic(eqx.Module):
         self.layers = tuple(layers)
         self.log_std = jnp.full((actions,), jnp.log(std), jnp.float32)  # a weak type would compile everything twice
 
-    def __call__(self, x: Float[Array, "batch i"]) -> tuple[Float[Array, "batch a"], Float[Array, " batch"]]:
-        """Mean of the action, and value."""
-        both = jnp.broadcast_to(x, (2, *x.shape))
+    def _through(self, which: int, x: Float[Array, "*batch i"]) -> Float[Array, "*batch o"]:
         for layer in self.layers[:-1]:
-            both = jax.nn.elu(layer(both))
-        mean, value = self.layers[-1](both)
-        return mean, value[:, 0]
+            x = jax.nn.elu(x @ layer.weight[which] + layer.bias[which])
+        return x @ self.layers[-1].weight[which] + self.layers[-1].bias[which]
+
+    def __call__(self, x: Float[Array, "*batch i"]) -> tuple[Float[Array, "*batch a"], Float[Array, "*batch"]]:
+        """Mean of the action, and value."""
+        return self._through(0, x), self._through(1, x)[..., 0]
 
     def act(self, x: Float[Array, "*batch i"]) -> Float[Array, "*batch a"]:
         """Mean of the action alone."""
-        for layer in self.layers[:-1]:
-            x = jax.nn.elu(x @ layer.weight[0] + layer.bias[0])
-        head = self.layers[-1]
-        return x @ head.weight[0] + head.bias[0]
+        return self._through(0, x)
 
 
 class Teacher(eqx.Module):

@@ -8,13 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
+from anyhull.learn import fused
 from anyhull.learn.networks import Recurrent, Teacher
 
 Key = Array
@@ -154,7 +153,7 @@ def initial(key: Key, config: PPO, environment: Environment, policy: Policy) -> 
     uniforms = jax.random.uniform(one, (config.envs, environment.reset_draws))
     fleet = jax.vmap(lambda u: environment.reset(u, 0.0))(uniforms)
     fleet = fleet._replace(age=jax.random.randint(two, (config.envs,), 0, environment.episode))
-    moments = optimizer(config).init(ravel_pytree(eqx.filter(policy, eqx.is_array))[0])
+    moments = optimizer(config).init(fused.flat(policy)[0])
     memory = jnp.zeros((config.envs, policy.memory_size))
     return Training(policy, moments, fleet, memory, three, jnp.zeros((), jnp.int32))
 
@@ -282,27 +281,34 @@ def update(
     policy: Policy, moments: Any, lesson: Lesson, key: Key, rate: Scalar, config: PPO
 ) -> tuple[Policy, Any, dict[str, Array]]:
     """Epochs of minibatches of whole environments, until the policy has moved far enough."""
-    weights, unflatten = ravel_pytree(eqx.filter(policy, eqx.is_array))
-    static = eqx.filter(policy, eqx.is_array, inverse=True)
+    weights, unflatten = fused.flat(policy)
     adam = optimizer(config)
 
-    def part(carry: Any, mini: Lesson) -> Any:
+    def by_loss(weights: Array, envs: Array, lesson: Any) -> tuple[Array, Array]:
+        mini = jax.tree.map(lambda leaf: leaf[envs], lesson)
+        gradient, divergence = jax.grad(loss, has_aux=True)(unflatten(weights), mini, config)
+        return fused.flat(gradient)[0], divergence
+
+    given: Any = lesson
+    differentiate: fused.Differentiate = by_loss
+    if isinstance(policy, Teacher) and fused.fits(config):
+        given = (lesson, fused.flatten(lesson))
+        differentiate = fused.alone(policy, config, by_loss)
+
+    def part(carry: Any, envs: Array) -> Any:
         weights, moments, going = carry
-        current = eqx.combine(unflatten(weights), static)
-        gradient, divergence = jax.grad(loss, has_aux=True)(current, mini, config)
+        gradient, divergence = differentiate(weights, envs, given)
         going = going & (divergence <= 1.5 * config.target_kl)
-        step, moved = adam.update(ravel_pytree(gradient)[0], moments)
+        step, moved = adam.update(gradient, moments)
         weights = jnp.where(going, weights - rate * step, weights)
         moments = jax.tree.map(lambda new, old: jnp.where(going, new, old), moved, moments)
         return (weights, moments, going), (divergence, going)
 
-    # The minibatches of all epochs are laid out beforehand: one loop of contiguous reads.
     orders = jax.vmap(lambda k: jax.random.permutation(k, config.envs))(jax.random.split(key, config.epochs))
     orders = orders.reshape(config.epochs * config.minibatches, -1)
-    parts = jax.tree.map(lambda leaf: leaf[orders], lesson)
-    (weights, moments, _), (divergence, going) = jax.lax.scan(part, (weights, moments, jnp.array(True)), parts)
+    (weights, moments, _), (divergence, going) = jax.lax.scan(part, (weights, moments, jnp.array(True)), orders)
     metrics = {"divergence": divergence.max(), "updates": going.mean(), "std": jnp.exp(policy.body.log_std).mean()}
-    return eqx.combine(unflatten(weights), static), moments, metrics
+    return unflatten(weights), moments, metrics
 
 
 def iterate(training: Training, config: PPO, environment: Environment) -> tuple[Training, dict[str, Array]]:
