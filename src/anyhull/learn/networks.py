@@ -21,6 +21,9 @@ ACTOR = (128, 128, 64)
 GRU = 128
 PROJECTION = (128,)
 LATENT = 9
+READER = (64,)
+SURENESS = (-5.0, 3.0)
+"""Range of the logarithm of the standard deviation that a reader can state."""
 
 
 class Layer(eqx.Module):
@@ -121,15 +124,18 @@ class Teacher(eqx.Module):
 
 
 class Adapter(eqx.Module):
-    """The GRU that estimates z from the history features."""
+    """The GRU that estimates z from the history features, and, with a reader, says what boat it takes it to be."""
 
     cell: eqx.nn.GRUCell
     projection: MLP
+    reader: MLP | None
 
-    def __init__(self, history: int, latent: int = LATENT, *, key: Key) -> None:
-        one, two = jax.random.split(key)
+    def __init__(self, history: int, latent: int = LATENT, reads: int = 0, *, key: Key) -> None:
+        """`reads` is the size of the privileged vector that the reader estimates; 0 is none, as in the paper."""
+        one, two, three = jax.random.split(key, 3)
         self.cell = eqx.nn.GRUCell(history, GRU, key=one)
         self.projection = MLP(GRU, PROJECTION, latent, key=two)
+        self.reader = MLP(GRU, READER, 2 * reads, key=three) if reads else None
 
     def __call__(
         self, h: Float[Array, "n h"], g: Float[Array, "n g"]
@@ -137,6 +143,17 @@ class Adapter(eqx.Module):
         """The estimate of z, and the state of the GRU."""
         g = jax.vmap(self.cell)(scale_history(h), g)
         return self.projection(g), g
+
+    def read(self, g: Float[Array, "n g"]) -> tuple[Float[Array, "n e"], Float[Array, "n e"]]:
+        """Mean and logarithm of the standard deviation of the privileged vector, given the state of the GRU."""
+        assert self.reader is not None
+        mean, log_std = jnp.split(self.reader(g), 2, axis=-1)
+        return mean, jnp.clip(log_std, *SURENESS)
+
+    def surprise(self, g: Float[Array, "n g"], privileged: Float[Array, "n e"]) -> Float[Array, " n"]:
+        """Negative logarithm of the likelihood of the privileged vector, but for a constant."""
+        mean, log_std = self.read(g)
+        return (0.5 * ((privileged - mean) * jnp.exp(-log_std)) ** 2 + log_std).sum(-1)
 
 
 class Student(eqx.Module):

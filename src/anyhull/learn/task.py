@@ -94,12 +94,19 @@ class Task:
     offset: tuple[float, float, float, float, float, float] = (0.5, 0.5, 0.5, 0.2, 0.1, 0.2)
     """Largest initial offset from the reference (m, m, rad, m/s, m/s, rad/s)."""
 
+    tells_sea: bool = False
+    """Whether the privileged vector holds delay, current and force beside the boat."""
+
     observation_size: ClassVar[int] = OBSERVATION_SIZE
     history_size: ClassVar[int] = HISTORY_SIZE
-    privileged_size: ClassVar[int] = 9
     action_size: ClassVar[int] = 3
     reset_draws: ClassVar[int] = BOAT_DRAWS + stream.DRAWS + 6 + 1 + 5
     """Uniform numbers that a reset takes: boat, first segment, offset of the state, delay, current and force."""
+
+    @property
+    def privileged_size(self) -> int:
+        """Of the nine components, and of the sea where it is told."""
+        return 9 + 6 * self.tells_sea
 
     def draws(self, key: Key, shape: tuple[int, ...]) -> Draws:
         """The randomness of steps of that shape; none is drawn for weather that the sea does not have."""
@@ -185,9 +192,14 @@ class Task:
         seen = observation.recall(fleet.boat[:3], fleet.before, fleet.boat[3:], fleet.commands[0])
         return jnp.asarray(observation.pack(seen))
 
-    def privileged(self, fleet: Fleet) -> Float[Array, " 9"]:
-        """e on a logarithmic scale: what the encoder reads."""
-        return jnp.asarray(observation.scale_privileged(fleet.e))
+    def privileged(self, fleet: Fleet) -> Float[Array, " p"]:
+        """What the encoder reads: e on a logarithmic scale; then delay, current in the body frame and force, about 1."""
+        e = jnp.asarray(observation.scale_privileged(fleet.e))
+        if not self.tells_sea:
+            return e
+        current, force, delay = fleet.weather[:2], fleet.weather[2:5], fleet.weather[5:]
+        drift = jnp.stack(observation.into_body(*current, fleet.boat[2]))
+        return jnp.concatenate([e, 10 * delay, 5 * drift, 10 * force])
 
 
 def move(

@@ -1,0 +1,218 @@
+"""First-order training: the tracking cost is differentiated through the simulator, over short windows.
+
+A window is a stretch of every boat's episode; the state is carried from one to the next. There is no critic and no
+noise: the gradient of the mean cost of a window with respect to the weights is exact, but for what lies beyond its end.
+The same step trains a teacher, who is told the boat, and then a student as a whole, adapter and actor together.
+
+It is stable by construction. On the way back through the steps the cotangent of every boat's state is bounded, so that
+no boat, however unstable, outweighs the rest; what is not a number is dropped, boat by boat; and weights that have gone
+astray return to those of the best stretch so far.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int
+
+from anyhull.arithmetic import wrap
+from anyhull.learn import fused
+from anyhull.learn.networks import Student, Teacher
+from anyhull.learn.ppo import renew
+from anyhull.learn.task import Fleet, Task
+
+Key = Array
+Policy = Teacher | Student
+Scalar = Float[Array, ""]
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Hyperparameters of first-order training."""
+
+    updates: int = 4000
+    """Gradient steps, each on one window."""
+    envs: int = 1024
+    """Environments."""
+    steps: int = 32
+    """Steps of a window, through which the gradient flows."""
+    rate: float = 1e-3
+    """Learning rate of Adam at the start; it falls to a hundredth by a cosine."""
+    heading: float = 0.6
+    """Weight of a radian against a metre."""
+    softness: float = 1e-3
+    """Error (m, rad) below which the cost is quadratic rather than linear."""
+    velocity: float = 0.02
+    """Weight of the velocity error (m/s, m/s, rad/s)."""
+    change: float = 0.1
+    """Weight of the squared change of the command."""
+    effort: float = 1e-4
+    """Weight of the squared command."""
+    excess: float = 0.1
+    """Weight of what a command asks for beyond full power: there the boat itself gives no gradient."""
+    latent: float = 0.0
+    """Weight of a student's distance from the teacher's latent."""
+    reading: float = 0.0
+    """Weight of the likelihood of what the adapter's reader says of the boat."""
+    bound: float = 6.0
+    """Largest cotangent of a boat's state, as a multiple of a step's weight in the mean cost."""
+    max_norm: float = 1.0
+    """Largest norm of a gradient."""
+    astray: float = 3.0
+    """Smoothed cost, as a multiple of the lowest so far, at which the weights return to where that was."""
+
+    @property
+    def iterations(self) -> int:
+        """One update is one iteration."""
+        return self.updates
+
+
+class Training(NamedTuple):
+    """The whole state of a run."""
+
+    policy: Policy
+    moments: Any
+    fleet: Fleet
+    memory: Float[Array, "n m"]
+    key: Key
+    iteration: Int[Array, ""]
+    cost: Scalar
+    """Smoothed over some ten windows."""
+    lowest: Scalar
+    """The lowest smoothed cost of a recent stretch."""
+    kept: Float[Array, " p"]
+    """The weights at that time."""
+
+
+def initial(key: Key, config: Descent, task: Task, policy: Policy) -> Training:
+    """A run at its start, with environments of random age."""
+    one, two, three = jax.random.split(key, 3)
+    uniforms = jax.random.uniform(one, (config.envs, task.reset_draws))
+    fleet = jax.vmap(lambda u: task.reset(u, 0.0))(uniforms)
+    fleet = fleet._replace(age=jax.random.randint(two, (config.envs,), 0, task.episode))
+    weights = fused.flat(policy)[0]
+    memory = jnp.zeros((config.envs, policy.memory_size))
+    # Two arrays, as a state that is given away must not hold one twice.
+    cost, lowest = jnp.full((2,), jnp.inf, jnp.float32)
+    moments = optimizer(config).init(weights)
+    return Training(policy, moments, fleet, memory, three, jnp.zeros((), jnp.int32), cost, lowest, weights)
+
+
+def optimizer(config: Descent) -> optax.GradientTransformation:
+    """Adam behind a bound on the gradient's norm, the learning rate falling by a cosine."""
+    schedule = optax.cosine_decay_schedule(config.rate, config.updates, alpha=0.01)
+    return optax.chain(optax.clip_by_global_norm(config.max_norm), optax.adam(schedule))
+
+
+@jax.custom_vjp
+def bounded(x: Float[Array, "n ..."], limit: Scalar) -> Float[Array, "n ..."]:
+    """`x` itself. On the way back each boat's cotangent is cut to the norm `limit`, and dropped if not finite."""
+    return x
+
+
+def _bounded_forward(x: Array, limit: Scalar) -> tuple[Array, Scalar]:
+    return x, limit
+
+
+def _bounded_backward(limit: Scalar, cotangent: Array) -> tuple[Array, None]:
+    axes = tuple(range(1, cotangent.ndim))
+    norm = jnp.sqrt(jnp.sum(cotangent**2, axis=axes, keepdims=True))
+    scaled = cotangent * jnp.minimum(1.0, limit / jnp.maximum(norm, 1e-30))
+    return jnp.where(jnp.isfinite(norm), scaled, 0.0), None
+
+
+bounded.defvjp(_bounded_forward, _bounded_backward)
+
+
+def soft(squared: Array, softness: float) -> Array:
+    """sqrt(e² + softness²) - softness: linear in large errors, quadratic in small ones."""
+    return jnp.sqrt(squared + softness**2) - softness
+
+
+def costs(boat: Array, reference: Array, command: Array, previous: Array, config: Descent) -> dict[str, Array]:
+    """The terms of the cost of one step, by name, for boats (n, 6); `command` is as the network gave it."""
+    off = boat - reference
+    given = jnp.clip(command, -1.0, 1.0)
+    return {
+        "position": soft(off[:, 0] ** 2 + off[:, 1] ** 2, config.softness),
+        "heading": config.heading * soft(wrap(off[:, 2]) ** 2, config.softness),
+        "velocity": config.velocity * soft((off[:, 3:] ** 2).sum(-1), config.softness),
+        "change": config.change * ((given - previous) ** 2).sum(-1),
+        "effort": config.effort * (given**2).sum(-1),
+        "excess": config.excess * (jnp.abs(command) - 1).clip(0.0).sum(-1),
+    }
+
+
+def decide(policy: Policy, o: Array, h: Array, p: Array, memory: Array) -> tuple[Array, Array, dict[str, Array]]:
+    """Commands and memories, and how far a student's estimates are off: squared distances and likelihoods (n,)."""
+    if isinstance(policy, Teacher):
+        command, memory = policy.act(o, h, policy.latent(p), memory)
+        return command, memory, {}
+    command, z, memory = policy.act(o, h, memory)
+    wanted = jax.lax.stop_gradient(policy.teacher.latent(p))
+    estimate = {"latent": ((z - wanted) ** 2).sum(-1)}
+    if policy.adapter.reader is not None:
+        estimate["reading"] = policy.adapter.surprise(memory, p)
+    return command, memory, estimate
+
+
+def window(
+    policy: Policy, fleet: Fleet, memory: Array, key: Key, progress: Scalar, config: Descent, task: Task
+) -> tuple[Scalar, tuple[Fleet, Array, dict[str, Array]]]:
+    """The mean cost of the next `steps` of every boat; fleet and memory after them, and the terms."""
+    one, two = jax.random.split(key)
+    uniforms = jax.random.uniform(one, (config.envs, task.reset_draws))
+    fresh = jax.vmap(lambda u: task.reset(u, progress))(uniforms)
+    draws = task.draws(two, (config.steps, config.envs))
+    limit = jnp.asarray(config.bound / (config.steps * config.envs))
+
+    def step(carry: tuple[Fleet, Array], draws: Any) -> Any:
+        fleet, memory = carry
+        boat, before, commands = (bounded(x, limit) for x in (fleet.boat, fleet.before, fleet.commands))
+        fleet, memory = fleet._replace(boat=boat, before=before, commands=commands), bounded(memory, limit)
+        o, h, p = (jax.vmap(look)(fleet) for look in (task.observe, task.recall, task.privileged))
+        command, memory, estimate = decide(policy, o, h, p, memory)
+        moved, outcome = jax.vmap(lambda f, a, d: task.step(f, a, d, progress))(fleet, command, draws)
+        terms = costs(moved.boat, moved.window[:, 0], command, fleet.commands[:, 0], config)
+        terms |= {name: getattr(config, name) * value for name, value in estimate.items()}
+        done = outcome.terminated | outcome.truncated
+        metrics = {name: value.mean() for name, value in terms.items()} | {"failures": outcome.terminated.mean()}
+        return (renew(done, fresh, moved), renew(done, jnp.zeros_like(memory), memory)), metrics
+
+    after, metrics = jax.lax.scan(step, (fleet, memory), draws)
+    metrics = {name: value.mean() for name, value in metrics.items()}
+    cost = sum((value for name, value in metrics.items() if name != "failures"), start=jnp.zeros(()))
+    return cost, (*after, metrics)
+
+
+def iterate(training: Training, config: Descent, task: Task) -> tuple[Training, dict[str, Array]]:
+    """One window and one gradient step."""
+    policy, moments, fleet, memory, key, iteration, smoothed, lowest, kept = training
+    key, one = jax.random.split(key)
+    progress = iteration / max(config.updates - 1, 1)
+    weights, unflatten = fused.flat(policy)
+
+    def cost(weights: Array) -> Any:
+        return window(unflatten(weights), fleet, memory, one, progress, config, task)
+
+    (value, (fleet, memory, metrics)), gradient = jax.value_and_grad(cost, has_aux=True)(weights)
+    step, moved = optimizer(config).update(gradient, moments, weights)
+    sound = jnp.isfinite(gradient).all() & jnp.isfinite(value)
+    weights = jnp.where(sound, weights + step, weights)
+    moments = jax.tree.map(lambda new, old: jnp.where(sound, new, old), moved, moments)
+
+    # The curriculum makes windows costlier with time: the lowest cost so far is forgotten slowly.
+    smoothed = jnp.where(jnp.isfinite(smoothed), 0.9 * smoothed + 0.1 * jnp.nan_to_num(value, posinf=1e3), value)
+    lowest = 1.01 * lowest
+    better, astray = smoothed <= lowest, smoothed > config.astray * lowest
+    kept, lowest = jnp.where(better, weights, kept), jnp.where(better, smoothed, lowest)
+    weights, smoothed = jnp.where(astray, kept, weights), jnp.where(astray, lowest, smoothed)
+    metrics |= {"cost": value, "norm": optax.global_norm(gradient), "astray": astray.astype(jnp.float32)}
+    return (
+        Training(unflatten(weights), moments, fleet, memory, key, iteration + 1, smoothed, lowest, kept),
+        metrics,
+    )
