@@ -5,9 +5,14 @@ State: position p (m), heading psi (rad), velocity through the water w = (u_r, v
 
     p' = R(psi) w + c,   psi' = gyro - b - noise,   w' = -w / T_w + noise,   b' = noise,   c' = -c / T_c + noise
 
-Nothing here knows the boat: that its velocity changes by so much a second is all that is assumed of its dynamics, so
-the filter needs no identification either. The velocity of interest is the one over ground, nu = w + R(psi)ᵀ c, which
-positions show directly.
+Nothing here knows the boat: that its velocity wanders by so much a second is all that is assumed of its dynamics, so
+the filter needs no identification either. How much is learned from the fixes: with d² their squared innovation by its
+covariance, 2 on average if all is right, the noise of w is multiplied by
+
+    liveliness <- min(max(1, liveliness · exp(0.15 (min(d²/2, 4) - 1.5))), 10)
+
+so that a livelier boat than `Sensors.acceleration` says is followed too, and a calm one is not disturbed. The velocity
+of interest is the one over ground, nu = w + R(psi)ᵀ c, which positions show directly.
 
 How that divides into w and c they show hardly: only as the boat turns, by which part of its velocity turns with it and
 which stays, against the prior that boats stop and currents last. Held at one heading the current is not observable, its
@@ -36,6 +41,9 @@ PLACE, WATER, CURRENT = slice(X, Y + 1), slice(U, V + 1), slice(C_X, C_Y + 1)
 GATE = 16.0
 """Squared normalized innovation above which a measurement is improbable: 4 standard deviations."""
 
+LIVELIER, LIVELIEST = 0.15, 10.0
+"""How fast, and how far, fixes that surprise raise the acceleration assumed of the boat."""
+
 LONGEST_STEP = 0.1
 """Longest step of the prediction, s."""
 
@@ -55,7 +63,7 @@ class Sensors:
     bias_walk: float = 1e-4
     """By which the bias wanders, rad/s/√s."""
     acceleration: float = 0.2
-    """By which the velocity wanders, m/s/√s."""
+    """By which the velocity wanders at least, m/s/√s."""
     speed: float = 1.0
     """Of the velocity through the water, m/s; with `acceleration` it gives T_w = 2 speed² / acceleration² = 50 s."""
     current: float = 0.2
@@ -109,11 +117,14 @@ class Belief:
     """When each sensor was last believed, s."""
     improbable: dict[Stream, float]
     """Since when each sensor has been improbable, s."""
+    liveliness: float = 1.0
+    """How many times `Sensors.acceleration` the boat seems to have."""
 
     def copy(self) -> Belief:
         """One that may be changed apart from this."""
         mean, covariance = self.mean.copy(), self.covariance.copy()
-        return Belief(self.time, mean, covariance, self.gyro, dict(self.accepted), dict(self.improbable))
+        accepted, improbable = dict(self.accepted), dict(self.improbable)
+        return Belief(self.time, mean, covariance, self.gyro, accepted, improbable, self.liveliness)
 
     @property
     def over_ground(self) -> Array:
@@ -158,7 +169,7 @@ def predict(belief: Belief, time: float, sensors: Sensors) -> None:
         return
     belief.time = time
     last_w, last_c = math.exp(-dt * s.acceleration**2 / (2 * s.speed**2)), math.exp(-dt / s.current_time)
-    noise_w, noise_c = s.speed**2 * (1 - last_w**2), s.current**2 * (1 - last_c**2)
+    noise_w, noise_c = (belief.liveliness * s.speed) ** 2 * (1 - last_w**2), s.current**2 * (1 - last_c**2)
     noise = np.diag([0.0, 0.0, s.gyro**2 * dt, noise_w, noise_w, s.bias_walk**2 * dt, noise_c, noise_c])
     f = np.diag([1.0, 1.0, 1.0, last_w, last_w, 1.0, last_c, last_c])
     f[PSI, BIAS] = -dt
@@ -214,7 +225,11 @@ def _correct(belief: Belief, m: Measurement, sensors: Sensors) -> bool:
         innovation = np.array(m.value) - mean[PLACE] - (x, y)
     across = covariance @ h.T
     inverse = np.linalg.inv(h @ across + m.std**2 * np.eye(len(h)))
-    if innovation @ inverse @ innovation > GATE:
+    surprise = float(innovation @ inverse @ innovation)
+    if m.stream == "position":
+        livelier = belief.liveliness * math.exp(LIVELIER * (min(surprise / 2, 4.0) - 1.5))
+        belief.liveliness = min(max(livelier, 1.0), LIVELIEST)
+    if surprise > GATE:
         return False
     gain = across @ inverse
     belief.mean = mean + gain @ innovation
