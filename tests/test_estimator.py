@@ -149,6 +149,22 @@ def test_a_gyro_bias_is_found():
     assert estimate.velocity[2] == pytest.approx(0.0, abs=2e-3)
 
 
+def test_an_antenna_ahead_shows_the_heading_of_a_boat_that_turns_on_the_spot():
+    # One poor heading, 0.1 rad off; then only the arc of an antenna two metres ahead of where the boat turns.
+    sensors = Sensors(antenna_x=2.0, speed=0.05, acceleration=0.01, current=0.01, bias=1e-3)
+    estimator, rate = Estimator(sensors), 0.5
+    estimator.heading(0.0, 0.2, std=0.1)
+    for k in range(501):
+        psi = 0.3 + rate * k * FAST
+        estimator.gyro(k * FAST, rate)
+        if k % 14 == 0:
+            estimator.position(k * FAST, (7 + 2 * math.cos(psi), 3 + 2 * math.sin(psi)))
+    estimate = estimator.at(5.0)
+    # An error of heading moves the boat by twice as much from the antenna.
+    assert estimate.pose[2] == pytest.approx(0.3 + 2.5, abs=0.03)
+    assert estimate.pose[:2] == pytest.approx([7, 3], abs=0.06)
+
+
 def test_a_real_boat_is_followed_without_knowing_it():
     # Platform B under PID in the field sea: nothing of its dynamics, of the commands or of the sea is told.
     log = simulate(PID(Vessel.load("platform-b")), Vessel.load("platform-b"), rounded_rectangle(), Sea.field(), seed=1)

@@ -10,7 +10,7 @@ boat may fall behind its reference but does not lose its way. Where it can, the 
 for thrusts too small to turn on (`anyhull.thrusters.REST`), and the least effort decides between the ways to give it.
 
 The solver is DAQP, a dual active-set method in C: 8 µs a solve for four fixed thrusters, 30 µs for six azimuths at
-their limits, of 60 to 150 µs an allocation. Thirty lines of NumPy for the same took 70 and 840 µs.
+their limits, of 60 to 200 µs an allocation. Thirty lines of NumPy for the same took 70 and 840 µs.
 """
 
 from __future__ import annotations
