@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from anyhull.errors import InputError
-from anyhull.vessel import TRAINED, Thruster, Vessel, catalogue
+from anyhull.thrusters import Thruster
+from anyhull.vessel import TRAINED, Vessel, catalogue
 
 GOOD = """
 name = "Dinghy"
@@ -97,10 +98,10 @@ def test_too_strong_a_boat_is_told_what_to_derate_to():
 
 
 def test_a_good_file_loads_with_its_thrusters(tmp_path):
-    text = GOOD + '[[thrusters]]\nkind = "fixed"\nx = -1\ny = 0.5\nforward = 30\n'
+    text = GOOD + '[[thrusters]]\nkind = "fixed"\nx = -1\ny = 0.5\nforward = 30\nangle = 45\n'
     vessel = load(tmp_path, text)
     assert vessel.inertia == (11, 15, 2)
-    assert vessel.thrusters == (Thruster(kind="fixed", x=-1, y=0.5, forward=30),)
+    assert vessel.thrusters == (Thruster(kind="fixed", x=-1, y=0.5, forward=30, angle=45),)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from anyhull.pilot import Pilot
 from anyhull.reference import Reference, circle, figure_eight, hold, line, rounded_rectangle, through
 from anyhull.sea import Sea
 from anyhull.simulate import simulate
-from anyhull.vessel import Normalized, Thruster, Vessel, catalogue
+from anyhull.thrusters import Thruster
+from anyhull.vessel import Normalized, Vessel, catalogue
 
 __all__ = [
     "Controller",

@@ -7,13 +7,13 @@ import tomllib
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from anyhull.errors import InputError, unknown
+from anyhull.thrusters import SLACK, Shortcoming, Thruster, derived_limits, reaches, shortcomings
 from anyhull.toml import build, check_types, require
 
 Triple = tuple[float, float, float]
-Kind = Literal["fixed", "azimuth", "tunnel"]
 Actuation = Literal["full", "under"]
 
 
@@ -75,34 +75,6 @@ class Outside(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Thruster:
-    """One thruster of a layout, in the body frame: x forward, y to the side of positive sway."""
-
-    kind: Kind
-    """`fixed` pushes along `angle`, `azimuth` in any direction, `tunnel` across the boat."""
-    x: float
-    """Position ahead of the centre of gravity, m."""
-    y: float
-    """Position to the side of positive sway, m."""
-    forward: float
-    """Largest thrust, N."""
-    reverse: float | None = None
-    """Largest reverse thrust, N; as `forward` where it is not given."""
-    angle: float = 0.0
-    """Direction of positive thrust from the bow toward positive sway, degrees; unused by azimuths."""
-    dead_band: float = 0.0
-    """Fraction of the command around zero that gives no thrust."""
-    lag: float = 0.0
-    """Time constant of the thrust, s."""
-
-    def __post_init__(self) -> None:
-        check_types(self)
-        for field in ("forward", "reverse", "lag"):
-            require(self, field, (getattr(self, field) or 0) >= 0, "zero or more")
-        require(self, "dead_band", 0 <= self.dead_band < 1, "at least 0 and below 1")
-
-
-@dataclass(frozen=True)
 class Vessel:
     """A surface vessel: theta of the paper, actuator limits, and what else is known of it. SI units."""
 
@@ -123,7 +95,7 @@ class Vessel:
     I_comb: float
     """Yaw inertia with added inertia, kg·m²."""
     Fx: float
-    """Largest surge force, N."""
+    """Largest surge force, N; in a file, derived from `thrusters` where it is left out, as the next two are."""
     Fy: float
     """Largest sway force, N; zero for a boat that cannot push sideways."""
     Mz: float
@@ -169,6 +141,8 @@ class Vessel:
             require(self, cubic, c >= 0, "zero or more")
             require(self, quadratic, b >= 0 or b * b < 4 * a * c, "large enough that the drag never pushes")
         require(self, "actuation", self.actuation == "under" or self.Fy > 0, "'under' for a boat with Fy = 0")
+        if self.thrusters:
+            self._check_layout()
 
     @staticmethod
     def load(name_or_path: str | Path) -> Vessel:
@@ -267,6 +241,21 @@ class Vessel:
             if not low <= value <= high
         ]
 
+    def shortcomings(self) -> list[Shortcoming]:
+        """What the thrusters cannot give of the limits, axis by axis; nothing where the layout is not known."""
+        return shortcomings(self.thrusters, self.limits) if self.thrusters else []
+
+    def _check_layout(self) -> None:
+        for i, thruster in enumerate(self.thrusters):
+            for field, size, name in (("x", self.length, "length"), ("y", self.beam, "beam")):
+                place = getattr(thruster, field)
+                if size is not None and abs(place) > size:
+                    accepted = f"within {name} = {size:g} of the centre of gravity"
+                    raise InputError(f"thrusters[{i}].{field} = {place!r}: must be {accepted}")
+        for field, reach in zip(("Fx", "Fy", "Mz"), reaches(self.thrusters), strict=True):
+            possible = getattr(self, field) <= reach * (1 + SLACK)
+            require(self, field, possible, f"at most {reach:.4g}, which the thrusters can give")
+
     def _advice(self, component: str, below: bool) -> str:
         kind, axis = component.rsplit("_", 1)
         if kind == "alpha":
@@ -310,11 +299,26 @@ def _terminal(alpha: float, linear: float, quadratic: float, cubic: float) -> fl
     return (low + high) / 2
 
 
+def _with_limits(table: dict[str, Any]) -> dict[str, Any]:
+    """A vessel's table with the limits that it leaves out derived from its thrusters."""
+    missing = [field for field in ("Fx", "Fy", "Mz") if field not in table]
+    if not missing or not table["thrusters"]:
+        return table
+    derived = dict(zip(("Fx", "Fy", "Mz"), derived_limits(table["thrusters"]), strict=True))
+    for field, cannot in (("Fx", "push the boat ahead"), ("Mz", "turn the boat to both sides")):
+        if field in missing and derived[field] == 0:
+            raise InputError(f"thrusters: cannot {cannot}: turn or add one, or state {field}")
+    if "Fy" in missing and derived["Fy"] == 0 and table.get("actuation", "full") == "full":
+        raise InputError("thrusters: cannot push sideways without turning: add one, or set actuation to 'under'")
+    return table | {field: derived[field] for field in missing}
+
+
 def _parse(text: str, where: str) -> Vessel:
     try:
         table = tomllib.loads(text)
         if isinstance(layout := table.get("thrusters", []), list):
             table["thrusters"] = tuple(build(Thruster, entry, f"thrusters[{i}].") for i, entry in enumerate(layout))
+            table = _with_limits(table)
         return build(Vessel, table)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{where}: not valid TOML: {error}") from None
