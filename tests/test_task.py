@@ -9,7 +9,8 @@ import pytest
 
 from anyhull import Sea, circle, simulate, stream
 from anyhull.learn.reward import Weights, terms
-from anyhull.learn.task import LARGEST, PARTS, Draws, Fleet, Task, move
+from anyhull.learn.motion import move
+from anyhull.learn.task import LARGEST, PARTS, Draws, Fleet, Task
 from anyhull.vessel import Vessel
 
 IDEAL, FIELD = Task(), Task(Sea.field())

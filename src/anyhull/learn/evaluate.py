@@ -12,7 +12,8 @@ from jaxtyping import Array, Float
 
 from anyhull.arithmetic import wrap
 from anyhull.dynamics import PERIOD
-from anyhull.learn.task import PARTS, move
+from anyhull.learn.motion import move
+from anyhull.learn.task import PARTS
 from anyhull.observation import observe, pack, recall
 from anyhull.reference import PREVIEW, Reference
 

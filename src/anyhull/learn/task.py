@@ -14,9 +14,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from anyhull import observation, stream
-from anyhull.dynamics import PERIOD, SUBSTEP, derivative, rk4
+from anyhull.dynamics import PERIOD, SUBSTEP
 from anyhull.learn.boats import DRAWS as BOAT_DRAWS
 from anyhull.learn.boats import Boats
+from anyhull.learn.motion import move
 from anyhull.learn.reward import Weights, terms
 from anyhull.observation import HISTORY_SIZE, OBSERVATION_SIZE
 from anyhull.reference import PREVIEW
@@ -200,21 +201,6 @@ class Task:
         current, force, delay = fleet.weather[:2], fleet.weather[2:5], fleet.weather[5:]
         drift = jnp.stack(observation.into_body(*current, fleet.boat[2]))
         return jnp.concatenate([e, 10 * delay, 5 * drift, 10 * force])
-
-
-def move(
-    boat: Float[Array, " 6"], forces: Float[Array, "parts 3"], e: Float[Array, " 9"], current: Float[Array, " 2"]
-) -> Float[Array, " 6"]:
-    """The state one control period later, with each of `forces` held over an equal part of it.
-
-    As `dynamics.step`, in a loop that XLA compiles once: unrolled, it recomputes each part for every use of it.
-    """
-
-    def part(state: tuple[Array, ...], force: Array) -> tuple[tuple[Array, ...], None]:
-        return rk4(lambda s: derivative(s, force, e, current), state, SUBSTEP), None
-
-    moved, _ = jax.lax.scan(part, tuple(boat), forces)
-    return jnp.stack(moved)
 
 
 def renew(done: Bool[Array, ""], fresh: Fleet, fleet: Fleet) -> Fleet:
