@@ -1,4 +1,4 @@
-"""The one exception that a person's mistake raises."""
+"""The exceptions that are answered in one line: a person's mistake, and a run that went wrong."""
 
 import difflib
 from collections.abc import Iterable
@@ -6,6 +6,10 @@ from collections.abc import Iterable
 
 class InputError(ValueError):
     """Input that cannot be used: one line with the file, the field, the value and what would be accepted."""
+
+
+class RunError(RuntimeError):
+    """A run that could not be finished, though the input was in order."""
 
 
 def unknown(kind: str, name: str, accepted: Iterable[str], hint: str | None = None) -> str:

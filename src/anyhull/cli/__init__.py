@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from anyhull.cli import demo, sail, train, vessels
-from anyhull.cli.controllers import RunError
-from anyhull.errors import InputError
+from anyhull.errors import InputError, RunError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help="Simulate and steer any surface vessel.")
 app.add_typer(vessels.app, name="vessels")
@@ -23,7 +22,7 @@ app.command()(train.train)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
-    1 after a run that a controller gave up, 2 after a mistake in the input, 130 when interrupted.
+    1 after a run that a controller gave up or that diverged, 2 after a mistake in the input, 130 when interrupted.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -6,17 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from anyhull.controller import Controller
-from anyhull.errors import InputError, unknown
+from anyhull.errors import InputError, RunError, unknown
 from anyhull.log import Log
 from anyhull.pilot import Pilot, shipped
 from anyhull.reference import Reference
 from anyhull.sea import Sea
 from anyhull.simulate import simulate
 from anyhull.vessel import Vessel
-
-
-class RunError(Exception):
-    """A run that could not be finished, though the input was in order."""
 
 
 def run(steers: Controller, boat: Vessel, path: Reference, water: Sea, **options: Any) -> Log:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,11 +50,17 @@ def train(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Any hyperparameter, as in --set ppo.rate=1e-3; repeat for more.")
     ] = None,
+    coordinator: Annotated[
+        str | None,
+        typer.Option(help="To train over several processes or hosts: ADDRESS:PORT of process 0; under Slurm, auto."),
+    ] = None,
+    processes: Annotated[int | None, typer.Option(min=1, help="How many they are.")] = None,
+    process: Annotated[int | None, typer.Option(min=0, help="Which of them this one is, from 0.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Train a policy."""
     try:
-        from anyhull.learn import files, methods, runs
+        from anyhull.learn import files, hosts, methods, runs
     except ImportError as error:
         raise InputError(f"training needs JAX ({error.name} is missing): pip install 'anyhull[learn]'") from None
     presets: dict[str, Callable[..., Any]] = {"paper": methods.paper, "fast": methods.fast}
@@ -65,9 +72,15 @@ def train(
     for setting in settings or []:
         config = files.override(config, setting)
     folder = out or Path("runs") / method
+    if coordinator is not None:
+        hosts.join(coordinator, processes, process)
+    elif processes is not None or process is not None:
+        raise InputError("several processes need a coordinator: give ADDRESS:PORT of process 0")
     started = time.monotonic()
-    with display(method) as report:
+    with no_output(), display(method) if hosts.leads() else nullcontext() as report:
         paths = runs.train(config, folder, seeds=seeds, seed=seed, resume=resume, report=report)
+    if not hosts.leads():
+        return
     taken = time.monotonic() - started
     results = [files.read_about(path)["metrics"] for path in paths]
     if as_json:
@@ -77,6 +90,18 @@ def train(
         )
         return
     show(method, results, paths, taken)
+
+
+@contextmanager
+def no_output() -> Iterator[None]:
+    """Standard output is for results: JAX's transport between CPUs would announce itself there."""
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def show(method: str, results: list[dict[str, Any]], paths: list[Path], taken: float) -> None:
@@ -121,7 +146,8 @@ def display(method: str) -> Iterator[Callable[[Report], None]]:
 def _line(report: Report, errors: dict[str, float]) -> str:
     if report.tracking:
         errors |= {name: report.tracking[name] for name in ("position_cm", "heading_deg")}
-    tracked = f", {errors['position_cm']:.2f} cm, {errors['heading_deg']:.2f}°" if errors else ""
+    whose = "seed 0: " if report.seeds > 1 else ""
+    tracked = f", {whose}{errors['position_cm']:.2f} cm, {errors['heading_deg']:.2f}°" if errors else ""
     share = f"{100 * report.iteration / report.iterations:.0f} %"
     return f"{report.phase} {share}, {report.rate:,.0f} steps/s, {report.left:.0f} s left{tracked}"
 

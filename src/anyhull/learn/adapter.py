@@ -66,7 +66,8 @@ def initial(key: Key, config: Distillation, environment: Environment, teacher: T
     latent = teacher.encoder.layers[-1].bias.size
     student = Student(teacher, Adapter(environment.history_size, latent, key=one))
     uniforms = jax.random.uniform(two, (config.envs, environment.reset_draws))
-    fleet = jax.vmap(lambda u: environment.reset(u, 1.0))(uniforms)
+    # Compiled, since operation by operation it takes seconds.
+    fleet = jax.jit(jax.vmap(lambda u: environment.reset(u, 1.0)))(uniforms)
     fleet = fleet._replace(age=jax.random.randint(three, (config.envs,), 0, environment.episode))
     moments = optimizer(config).init(eqx.filter(student.adapter, eqx.is_array))
     memory = jnp.zeros((config.envs, student.adapter.cell.hidden_size))

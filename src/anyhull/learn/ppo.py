@@ -151,7 +151,8 @@ def initial(key: Key, config: PPO, environment: Environment, policy: Policy) -> 
     """A run at its start, with environments of random age."""
     one, two, three = jax.random.split(key, 3)
     uniforms = jax.random.uniform(one, (config.envs, environment.reset_draws))
-    fleet = jax.vmap(lambda u: environment.reset(u, 0.0))(uniforms)
+    # Compiled, since operation by operation it takes seconds.
+    fleet = jax.jit(jax.vmap(lambda u: environment.reset(u, 0.0)))(uniforms)
     fleet = fleet._replace(age=jax.random.randint(two, (config.envs,), 0, environment.episode))
     moments = optimizer(config).init(fused.flat(policy)[0])
     memory = jnp.zeros((config.envs, policy.memory_size))

@@ -13,11 +13,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from anyhull.errors import InputError
+from anyhull.errors import InputError, RunError
 from anyhull.files import whole
-from anyhull.learn import events, files
+from anyhull.learn import events, files, hosts
 from anyhull.learn.evaluate import track
 from anyhull.learn.methods import Config, Phase, acting, phases
 from anyhull.observation import scale_privileged
@@ -25,8 +24,11 @@ from anyhull.pilot import read
 from anyhull.reference import rounded_rectangle
 from anyhull.vessel import PLATFORMS, Vessel
 
-EVERY = 20
-"""Iterations between two looks at the metrics: the device does not wait for the host in between."""
+PAUSE = 1.0
+"""Seconds between two looks at the metrics, about: the devices do not wait for the host in between."""
+
+MOST = 20
+"""Iterations between two looks at most."""
 
 
 class Report(NamedTuple):
@@ -42,7 +44,8 @@ class Report(NamedTuple):
     metrics: dict[str, float]
     """Means over seeds: reward terms by name, and what the method reports."""
     tracking: dict[str, Any] | None
-    """Errors on the paper's rectangle, where they were just measured."""
+    """Errors of the first seed on the paper's rectangle, where they were just measured."""
+    seeds: int = 1
 
 
 def train(
@@ -58,29 +61,36 @@ def train(
     """Train a method in `folder` and return the paths of its policies, one a seed.
 
     Several seeds are one vmapped program. A checkpoint is written every so many seconds; with `resume`, a run that was
-    stopped goes on from it and ends with the same weights.
+    stopped goes on from it and ends with the same weights. Of several processes (`hosts.join`) the first alone uses the
+    folder and reports; the others return no paths.
     """
+    folder = Path(folder)
+    record = json.loads(json.dumps({"config": dataclasses.asdict(config), "seeds": seeds, "seed": seed}))
+    hosts.check_same(record)
     for part in (config.ppo, config.distillation):
         if part.envs % part.minibatches or part.envs % len(jax.devices()):
             must = f"a multiple of minibatches = {part.minibatches} and of the {len(jax.devices())} devices"
             raise InputError(f"envs = {part.envs}: must be {must}")
-    folder = Path(folder)
-    begin(folder, config, seeds, seed, resume)
+    with hosts.first() as leader:
+        if leader:
+            begin(folder, record, resume)
     policy: Any = None
     for number, phase in enumerate(phases(config)):
         keys = [jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), i), number) for i in range(seeds)]
         initial, iterate = spread(phase, seeds)
         state = initial(jnp.stack(keys) if seeds > 1 else keys[0], policy)
         checkpoint = folder / f"checkpoint-{number}.safetensors"
-        if resume and checkpoint.exists():
-            state = load_state(checkpoint, state)
-        state = place(state, seeds)
-        state = run(phase, state, iterate, config, folder, checkpoint, seeds, checkpoint_every, report)
+        with hosts.first() as leader:
+            if leader and resume and checkpoint.exists():
+                state = load_state(checkpoint, state)
+        state = hosts.place(hosts.shared(state), seeds)
+        state = hosts.whole(run(phase, state, iterate, config, folder, checkpoint, seeds, checkpoint_every, report))
         policy = phase.policy(state) if seeds == 1 else eqx.filter_vmap(phase.policy)(state)
     written = []
-    for i, one in enumerate(policies(phase, state, seeds)):
-        name = "policy.safetensors" if seeds == 1 else f"policy-{i}.safetensors"
-        written.append(files.save_policy(folder / name, one, config, tracking(one, config)))
+    with hosts.first() as leader:
+        for i, one in enumerate(policies(phase, state, seeds) if leader else []):
+            name = "policy.safetensors" if seeds == 1 else f"policy-{i}.safetensors"
+            written.append(files.save_policy(folder / name, one, config, tracking(one, config)))
     return written
 
 
@@ -96,43 +106,52 @@ def run(
     report: Callable[[Report], None] | None,
 ) -> Any:
     """Iterate a phase to its end, with checkpoints and reports."""
+    done = begun = int(np.ravel(hosts.whole(state.iteration))[0])
+    if done == phase.iterations:
+        return state
     # Not a scan over iterations: loops inside loops are slow on a GPU, and here the host can look in.
-    step = jax.jit(iterate, donate_argnums=0)
-    done = int(np.ravel(state.iteration)[0])
-    log = events.Writer(folder / "events")
-    saved = looked = started = time.monotonic()
-    since = first = done
+    step = hosts.compiled(iterate, state, seeds)
+    with hosts.first() as leader:
+        log = events.Writer(folder / "events") if leader else None
+    whose = "" if seeds == 1 else "_seed_0"
+    saved = tracked = started = seen = time.monotonic()
+    count = 1
     while done < phase.iterations:
-        state, metrics = step(state)
-        done += 1
-        if done == first + 1 < phase.iterations:
-            jax.block_until_ready(state)  # type: ignore[no-untyped-call]
-            started, since = time.monotonic(), done  # the rate is without the compilation
-        if done % EVERY and done < phase.iterations:
-            continue
-        values = {name: float(jnp.mean(value)) for name, value in metrics.items()}  # waits for the device
-        if not np.isfinite(list(values.values())).all():
-            raise InputError(f"{folder}: {phase.name} diverged at iteration {done}: {values}; try a smaller ppo.rate")
-        now = time.monotonic()
-        rate = max(done - since, 1) * phase.steps * seeds / (now - started)
-        errors = None
-        if now - looked > checkpoint_every / 2 or done == phase.iterations:
-            errors = tracking(policies(phase, state, seeds)[0], config)
-            values |= {"position_cm": errors["position_cm"], "heading_deg": errors["heading_deg"]}
-            looked = time.monotonic()
-        log.write({f"{phase.name}/{name}": value for name, value in values.items()}, done * phase.steps)
-        if report:
-            left = (phase.iterations - done) * phase.steps * seeds / rate
-            report(Report(phase.name, done, phase.iterations, rate, left, values, errors))
-        if now - saved > checkpoint_every or done == phase.iterations:
-            files.save(checkpoint, state, {"iteration": str(done)})
-            saved = time.monotonic()
+        for _ in range(count):
+            state, metrics = step(state)
+        done += count
+        values = {name: float(np.mean(value)) for name, value in hosts.whole(metrics).items()}  # waits for the devices
+        if lost := [name for name, value in values.items() if not np.isfinite(value)]:
+            told = f"{folder}: {phase.name} diverged by iteration {done}: {', '.join(lost)} not finite"
+            raise RunError(f"{told}; try a smaller learning rate")
+        now, over = time.monotonic(), done == phase.iterations
+        rate = (done - begun) * phase.steps * seeds / (now - started)
+        pace = int(count * min(PAUSE, checkpoint_every) / (now - seen))
+        measure, save, count = hosts.agreed(
+            over or now - tracked > checkpoint_every / 2,
+            over or now - saved > checkpoint_every,
+            min(max(pace, 1), MOST, phase.iterations - done),
+        )
+        kept = hosts.whole(state) if measure or save else None
+        with hosts.first() as leader:
+            errors = tracking(policies(phase, kept, seeds)[0], config) if leader and measure else None
+            if errors:
+                values |= {name + whose: errors[name] for name in ("position_cm", "heading_deg")}
+                tracked = time.monotonic()
+            if log:
+                log.write({f"{phase.name}/{name}": value for name, value in values.items()}, done * phase.steps)
+            if leader and report:
+                left = (phase.iterations - done) * phase.steps * seeds / rate
+                report(Report(phase.name, done, phase.iterations, rate, left, values, errors, seeds))
+            if leader and save:
+                files.save(checkpoint, kept, {"iteration": str(done)})
+                saved = time.monotonic()
+        seen = time.monotonic()
     return state
 
 
-def begin(folder: Path, config: Config, seeds: int, seed: int, resume: bool) -> None:
+def begin(folder: Path, record: dict[str, Any], resume: bool) -> None:
     """Write down what the run is, or check that a run to be resumed is the same."""
-    record = json.loads(json.dumps({"config": dataclasses.asdict(config), "seeds": seeds, "seed": seed}))
     path = folder / "config.json"
     if not path.exists():
         with whole(path) as temporary:
@@ -182,26 +201,6 @@ def policies(phase: Phase, state: Any, seeds: int) -> list[Any]:
         return [phase.policy(state)]
     stacked, rest = eqx.partition(eqx.filter_vmap(phase.policy)(state), eqx.is_array)
     return [eqx.combine(jax.tree.map(lambda leaf, i=i: leaf[i], stacked), rest) for i in range(seeds)]
-
-
-def place(state: Any, seeds: int) -> Any:
-    """The state over all devices: seeds side by side where they divide evenly, else environments; one device: as it is.
-
-    JAX partitions the program by where its inputs lie; nothing else needs to know.
-    """
-    devices = jax.devices()
-    if len(devices) == 1:
-        return state
-    mesh = Mesh(np.array(devices), ("d",))
-
-    def laid(tree: Any, *axes: str | None) -> Any:
-        return jax.device_put(tree, NamedSharding(mesh, PartitionSpec(*axes)))  # type: ignore[no-untyped-call]
-
-    if seeds > 1 and seeds % len(devices) == 0:
-        return laid(state, "d")
-    axes = ("d",) if seeds == 1 else (None, "d")
-    fleet, memory = laid((state.fleet, state.memory), *axes)
-    return laid(state._replace(fleet=None, memory=None))._replace(fleet=fleet, memory=memory)
 
 
 def tracking(policy: Any, config: Config) -> dict[str, Any]:

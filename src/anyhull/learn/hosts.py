@@ -1,0 +1,160 @@
+"""Where a run lives: one state over all devices, of one process or of several, by JAX's own sharding.
+
+Every process runs the same program and calls these functions in the same order; the first alone writes and speaks.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import socket
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from anyhull.errors import InputError, RunError
+
+AUTO = "auto"
+"""The coordinator that JAX finds by itself: under Slurm, Open MPI, Kubernetes, or on a TPU."""
+
+
+def join(coordinator: str, processes: int | None = None, process: int | None = None) -> None:
+    """Make this process one of several that train together; before anything else is asked of JAX.
+
+    `coordinator` is ADDRESS:PORT of process 0, the same for all, or "auto".
+    """
+    if coordinator == AUTO:
+        if processes is not None or process is not None:
+            raise InputError("coordinator = 'auto': the number of processes and which this is are found, not given")
+    else:
+        if processes is None or process is None:
+            raise InputError(f"coordinator = {coordinator!r}: give the number of processes, and which this is, too")
+        if not 0 <= process < processes:
+            raise InputError(f"process = {process}: must be from 0 to {processes - 1}, one less than processes")
+        _check(coordinator, process == 0)
+    try:
+        jax.distributed.initialize(None if coordinator == AUTO else coordinator, processes, process)
+    except (ValueError, RuntimeError) as error:
+        raise InputError(f"coordinator = {coordinator!r}: cannot be joined: {str(error).splitlines()[0]}") from None
+
+
+def _check(coordinator: str, ours: bool) -> None:
+    """Refuse an address that JAX would wait for, or crash on."""
+    host, _, port = coordinator.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise InputError(f"coordinator = {coordinator!r}: must be ADDRESS:PORT, as in 10.0.0.1:1234, or 'auto'")
+    try:
+        family, *_ = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise InputError(f"coordinator = {coordinator!r}: {error.strerror or error}") from None
+    if ours:
+        with socket.socket(family, socket.SOCK_STREAM) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                trial.bind(("", int(port)))
+            except OSError as error:
+                raise InputError(f"coordinator = {coordinator!r}: port {port}: {error.strerror}") from None
+
+
+def leads() -> bool:
+    """Whether this is the first process, or the only one."""
+    return jax.process_index() == 0
+
+
+def agreed(*values: int) -> list[int]:
+    """The first process's numbers, on every process."""
+    return [int(value) for value in multihost_utils.broadcast_one_to_all(np.array(values, np.int32))]
+
+
+def check_same(record: Any) -> None:
+    """Refuse, on every process, to go on where they were asked for different things."""
+    digest = np.uint32(zlib.crc32(json.dumps(record).encode()))
+    for other, theirs in enumerate(np.ravel(multihost_utils.process_allgather(digest))):
+        if theirs != digest:
+            raise InputError(f"process {other}: was asked for another run than this one: give all the same settings")
+
+
+@contextmanager
+def first() -> Iterator[bool]:
+    """Whether this process leads, for what it alone does. Where that fails all fail: none waits for it for ever."""
+    failure = None
+    try:
+        yield leads()
+    except Exception as error:
+        failure = error
+    if agreed(failure is not None)[0]:
+        raise failure or RunError("the first process failed: it says why")
+
+
+def shared(tree: Any) -> Any:
+    """The first process's arrays, bit for bit, on every process."""
+    if jax.process_count() == 1:
+        return tree
+
+    def bits(leaf: Any) -> Any:  # as integers: a sum with the others' zeros would lose the sign of -0.0
+        plain = np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
+        return plain.view(f"u{plain.dtype.itemsize}")
+
+    def back(leaf: Any, sent: Any) -> Any:
+        return jax.random.wrap_key_data(sent) if _is_key(leaf) else sent.view(leaf.dtype)
+
+    return jax.tree.map(back, tree, multihost_utils.broadcast_one_to_all(jax.tree.map(bits, tree)))
+
+
+def _is_key(leaf: Any) -> bool:
+    return bool(jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key))
+
+
+@functools.cache
+def _over(*axes: str | None) -> NamedSharding:
+    """Arrays cut along these axes over all devices."""
+    mesh = Mesh(np.array(jax.devices()), ("d",))
+    return NamedSharding(mesh, PartitionSpec(*axes))  # type: ignore[no-untyped-call]
+
+
+def layout(state: Any, seeds: int) -> Any:
+    """Where each array of a state lies: seeds side by side where they divide evenly, else environments."""
+
+    def everywhere(tree: Any, *axes: str | None) -> Any:
+        return jax.tree.map(lambda _: _over(*axes), tree)
+
+    if seeds > 1 and seeds % len(jax.devices()) == 0:
+        return everywhere(state, "d")
+    axes = ("d",) if seeds == 1 else (None, "d")
+    fleet, memory = everywhere((state.fleet, state.memory), *axes)
+    return everywhere(state)._replace(fleet=fleet, memory=memory)
+
+
+def place(state: Any, seeds: int) -> Any:
+    """A state that every process has in full, over all devices; JAX partitions the program by where its inputs lie."""
+
+    def put(leaf: Any, where: NamedSharding) -> Any:
+        if where.is_fully_addressable:
+            return jax.device_put(leaf, where)  # type: ignore[no-untyped-call]
+        return jax.make_array_from_callback(leaf.shape, where, lambda index: leaf[index], dtype=leaf.dtype)
+
+    return jax.tree.map(put, state, layout(state, seeds))
+
+
+def compiled(iterate: Callable[[Any], Any], state: Any, seeds: int) -> Callable[[Any], Any]:
+    """`iterate` as a program that takes this state's place and leaves the next one in it, so that one will do."""
+    where = layout(state, seeds), None
+    program: Callable[[Any], Any] = jax.jit(iterate, donate_argnums=0, out_shardings=where).lower(state).compile()
+    return program
+
+
+def whole(tree: Any) -> Any:
+    """All of a tree on one device of this process; every process must ask for it."""
+    return jax.tree.map(lambda leaf: leaf.addressable_data(0), _gather()(tree))
+
+
+@functools.cache
+def _gather() -> Callable[[Any], Any]:
+    return jax.jit(lambda tree: tree, out_shardings=_over())
