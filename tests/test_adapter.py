@@ -80,8 +80,9 @@ def silent_adapter(bias):
 def test_the_loss_by_hand():
     # Estimates (1, 0) for latents (3, 1) and (1, 0): squared distances 4 + 1 and 0, mean 2.5.
     latent = jnp.array([[[3.0, 1.0]], [[1.0, 0.0]]])
-    sequence = Sequence(jnp.zeros((2, 1, 9)), jnp.zeros((2, 1), bool), latent)
-    assert adapter.loss(silent_adapter([1.0, 0.0]), jnp.zeros((1, GRU)), sequence) == pytest.approx(2.5)
+    sequence = Sequence(jnp.zeros((2, 1, 9)), jnp.zeros((2, 1), bool), jnp.zeros((2, 1, 0)), latent)
+    cost, distance = adapter.loss(silent_adapter([1.0, 0.0]), jnp.zeros((1, GRU)), sequence, 0.0)
+    assert cost == distance == pytest.approx(2.5)
 
 
 def test_the_loss_starts_from_the_memory_and_empties_it_at_a_reset():
@@ -90,8 +91,8 @@ def test_the_loss_starts_from_the_memory_and_empties_it_at_a_reset():
     full, empty = jnp.full((1, GRU), 0.5), jnp.zeros((1, GRU))
 
     def loss(memory, *resets, since=0):
-        sequence = Sequence(history, jnp.array(resets)[:, None], jnp.zeros((3, 1, 1)))
-        return float(adapter.loss(student.adapter, memory, jax.tree.map(lambda leaf: leaf[since:], sequence)))
+        sequence = Sequence(history, jnp.array(resets)[:, None], jnp.zeros((3, 1, 0)), jnp.zeros((3, 1, 1)))
+        return float(adapter.loss(student.adapter, memory, jax.tree.map(lambda leaf: leaf[since:], sequence), 0.0)[0])
 
     assert loss(full, True, False, False) == loss(empty, False, False, False) != loss(full, False, False, False)
     # A reset before the second step splits the sequence: 1/3 of its loss is the first step's, 2/3 that of the rest.

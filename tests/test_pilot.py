@@ -42,7 +42,8 @@ def test_the_pilot_gives_the_networks_commands_to_1e_5(method, tmp_path):
     path = files.save_policy(tmp_path / "policy.safetensors", policy, methods.paper(method), {})
     pilot = Pilot.load(path, vessel)
 
-    act, memory = methods.acting(policy, scale_privileged(jnp.array([vessel.normalized])))
+    act, memory = methods.acting(policy, 1)
+    known = scale_privileged(jnp.array([vessel.normalized]))
     random = np.random.default_rng(0)
     previous, before, largest = np.zeros(3), None, 0.0
     for k in range(50):
@@ -50,7 +51,7 @@ def test_the_pilot_gives_the_networks_commands_to_1e_5(method, tmp_path):
         pose, velocity = window[0, :3] + 0.1 * random.normal(size=3), window[0, 3:] + 0.1 * random.normal(size=3)
         before = pose if before is None else before
         o, h = pack(observe(pose, velocity, window, previous)), pack(recall(pose, before, velocity, previous))
-        memory, wanted = act(memory, jnp.array(o)[None], jnp.array(h)[None])
+        memory, wanted = act(memory, jnp.array(o)[None], jnp.array(h)[None], known)
         command = pilot.step(pose, velocity, window)
         np.testing.assert_allclose(command, np.clip(wanted[0], -1, 1), atol=1e-5)
         previous, before, largest = command, pose, max(largest, np.abs(command).max())

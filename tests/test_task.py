@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from anyhull import Sea, circle, simulate, stream
-from anyhull.learn.reward import Weights, terms
 from anyhull.learn.motion import move
+from anyhull.learn.reward import Weights, terms
 from anyhull.learn.task import LARGEST, PARTS, Draws, Fleet, Task
 from anyhull.vessel import Vessel
 

@@ -40,7 +40,16 @@ def train(
             help="teacher, student, ppo-general, ppo-specific, recurrent, student-mean-latent or sweep (the appendix)."
         ),
     ] = "student",
-    preset: Annotated[str, typer.Option(help="paper: the paper's budget. fast: minutes on two cores.")] = "paper",
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            "--method",
+            help="gradient: through the simulator, for teacher and student. ppo: the paper's, for all the others too.",
+        ),
+    ] = None,
+    preset: Annotated[
+        str, typer.Option(help="full: ours, or the paper's budget. fast: minutes on two cores.")
+    ] = "full",
     conditions: Annotated[str, typer.Option(help="ideal or field.")] = "ideal",
     vessel: Annotated[str | None, typer.Option(help="For ppo-specific and sweep: a name or a TOML file.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Train so many seeds in one program.")] = 1,
@@ -63,7 +72,14 @@ def train(
         from anyhull.learn import files, hosts, methods, runs
     except ImportError as error:
         raise InputError(f"training needs JAX ({error.name} is missing): pip install 'anyhull[learn]'") from None
-    presets: dict[str, Callable[..., Any]] = {"paper": methods.paper, "fast": methods.fast}
+    recipe = recipe or ("gradient" if method in ("teacher", "student") else "ppo")
+    recipes: dict[str, dict[str, Callable[..., Any]]] = {
+        "gradient": {"full": methods.first_order, "fast": methods.first_order_fast},
+        "ppo": {"full": methods.paper, "paper": methods.paper, "fast": methods.fast},
+    }
+    if recipe not in recipes:
+        raise InputError(unknown("method", recipe, recipes))
+    presets = recipes[recipe]
     if preset not in presets:
         raise InputError(unknown("preset", preset, presets))
     if conditions not in ("ideal", "field"):

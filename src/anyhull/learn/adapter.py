@@ -35,6 +35,8 @@ class Distillation:
     """Learning rate at the end, reached linearly."""
     decay: float = 1e-5
     """Weight decay."""
+    reading: float = 0.0
+    """Weight of the likelihood of what a reader says of the boat; 0 is no reader, as in the paper."""
 
     @property
     def iterations(self) -> int:
@@ -64,7 +66,8 @@ def initial(key: Key, config: Distillation, environment: Environment, teacher: T
     one, two, three, four = jax.random.split(key, 4)
     assert teacher.encoder is not None
     latent = teacher.encoder.layers[-1].bias.size
-    student = Student(teacher, Adapter(environment.history_size, latent, key=one))
+    reads = environment.privileged_size if config.reading else 0
+    student = Student(teacher, Adapter(environment.history_size, latent, reads, key=one))
     uniforms = jax.random.uniform(two, (config.envs, environment.reset_draws))
     # Compiled, since operation by operation it takes seconds.
     fleet = jax.jit(jax.vmap(lambda u: environment.reset(u, 1.0)))(uniforms)
@@ -80,6 +83,7 @@ class Sequence(NamedTuple):
     history: Float[Array, "t n h"]
     reset: Array
     """Whether the memory is emptied before the step."""
+    privileged: Float[Array, "t n e"]
     latent: Float[Array, "t n z"]
     """The teacher's."""
 
@@ -95,11 +99,12 @@ def collect(
     def act(carry: Any, draws: Any) -> Any:
         fleet, memory, reset = carry
         o, h = jax.vmap(environment.observe)(fleet), jax.vmap(environment.recall)(fleet)
-        z = student.teacher.latent(jax.vmap(environment.privileged)(fleet))
+        p = jax.vmap(environment.privileged)(fleet)
+        z = student.teacher.latent(p)
         action, _, memory = student.act(o, h, jnp.where(reset[:, None], 0.0, memory))
         fleet, outcome = jax.vmap(lambda f, a, d: environment.step(f, a, d, 1.0))(fleet, action, draws)
         done = outcome.terminated | outcome.truncated
-        return (renew(done, fresh, fleet), memory, done), Sequence(h, reset, z)
+        return (renew(done, fresh, fleet), memory, done), Sequence(h, reset, p, z)
 
     draws = environment.draws(two, (config.steps, config.envs))
     begin = (fleet, memory, jnp.zeros((config.envs,), bool))
@@ -107,16 +112,19 @@ def collect(
     return fleet, jnp.where(reset[:, None], 0.0, memory), sequence
 
 
-def loss(adapter: Adapter, memory: Array, sequence: Sequence) -> Array:
-    """Mean squared distance between the estimate and the teacher's latent over sequences from `memory`."""
+def loss(adapter: Adapter, memory: Array, sequence: Sequence, reading: float) -> tuple[Array, Array]:
+    """What is to be made small over sequences from `memory`, and the part of it that is ‖ẑ - z‖².
 
-    def step(g: Array, inputs: tuple[Array, Array]) -> tuple[Array, Array]:
-        h, reset = inputs
-        z, g = adapter(h, jnp.where(reset[:, None], 0.0, g))
-        return g, z
+    The rest is the likelihood of what the reader says, where there is one.
+    """
 
-    _, estimate = jax.lax.scan(step, memory, (sequence.history, sequence.reset))
-    return ((estimate - sequence.latent) ** 2).sum(-1).mean()
+    def step(g: Array, inputs: Sequence) -> tuple[Array, tuple[Array, Array]]:
+        z, g = adapter(inputs.history, jnp.where(inputs.reset[:, None], 0.0, g))
+        surprise = adapter.surprise(g, inputs.privileged).mean() if adapter.reader is not None else jnp.zeros(())
+        return g, (((z - inputs.latent) ** 2).sum(-1).mean(), surprise)
+
+    _, (distance, surprise) = jax.lax.scan(step, memory, sequence)
+    return distance.mean() + reading * surprise.mean(), distance.mean()
 
 
 def iterate(training: Training, config: Distillation, environment: Environment) -> tuple[Training, dict[str, Array]]:
@@ -131,7 +139,11 @@ def iterate(training: Training, config: Distillation, environment: Environment) 
     def part(carry: Any, envs: Array) -> Any:
         weights, moments = carry
         mini = jax.tree.map(lambda leaf: leaf[:, envs], sequence)
-        error, gradient = jax.value_and_grad(lambda w: loss(eqx.combine(w, static), memory[envs], mini))(weights)
+
+        def cost(weights: Any) -> tuple[Array, Array]:
+            return loss(eqx.combine(weights, static), memory[envs], mini, config.reading)
+
+        (_, error), gradient = jax.value_and_grad(cost, has_aux=True)(weights)
         step, moments = adam.update(gradient, moments, weights)
         return (optax.apply_updates(weights, step), moments), error
 

@@ -12,36 +12,48 @@ from jaxtyping import Array, Float
 
 from anyhull.arithmetic import wrap
 from anyhull.dynamics import PERIOD
-from anyhull.learn.motion import move
-from anyhull.learn.task import PARTS
-from anyhull.observation import observe, pack, recall
+from anyhull.learn.task import Task
 from anyhull.reference import PREVIEW, Reference
 
-Act = Callable[[Any, Float[Array, "n o"], Float[Array, "n h"]], tuple[Any, Float[Array, "n 3"]]]
-"""(memory, observations, histories) -> memory and commands, before clipping."""
+Act = Callable[[Any, Float[Array, "n o"], Float[Array, "n h"], Float[Array, "n e"]], tuple[Any, Float[Array, "n 3"]]]
+"""(memory, observations, histories, privileged vectors) -> memory and commands, before clipping."""
 
 
-def track(act: Act, memory: Any, e: Float[Array, "n 9"], reference: Reference) -> tuple[Array, Array, Array]:
-    """Distances (m), heading errors (rad) and commands of boats `e` in ideal conditions, each (steps, n[, 3]).
+def track(
+    act: Act,
+    memory: Any,
+    e: Float[Array, "n 9"],
+    reference: Reference,
+    task: Task | None = None,
+    key: Array | None = None,
+) -> tuple[Array, Array, Array]:
+    """Distances (m), heading errors (rad) and commands of boats `e` in the task's sea, each (steps, n[, 3]).
 
-    Starts at the reference, as `simulate` does.
+    Starts at the reference, as `simulate` does; `key` draws the sea.
     """
-    steps = round(reference.duration / PERIOD)
-    points = jnp.array(reference.at(PERIOD * np.arange(steps + PREVIEW, dtype=np.float64)), jnp.float32)
-    windows = jnp.stack([points[k : k + steps] for k in range(PREVIEW + 1)], axis=1)
-    boats = jnp.tile(points[0], (len(e), 1))
-    still = jnp.zeros(2)
+    task, key = task or Task(), jax.random.key(0) if key is None else key
+    steps, count = round(reference.duration / PERIOD), len(e)
+    points = jnp.array(reference.at(PERIOD * np.arange(steps + PREVIEW + 1, dtype=np.float64)), jnp.float32)
+    windows = jnp.stack([points[k : k + steps + 1] for k in range(PREVIEW + 1)], axis=1)
+    one, two = jax.random.split(key)
 
-    def step(carry: Any, window: Array) -> Any:
-        boat, before, previous, memory = carry
-        o = jax.vmap(lambda b, p: pack(observe(b[:3], b[3:], window, p)))(boat, previous)
-        h = jax.vmap(lambda b, last, p: pack(recall(b[:3], last, b[3:], p)))(boat, before, previous)
-        memory, command = act(memory, o, h)
-        command = jnp.clip(command, -1.0, 1.0)
-        off = window[0] - boat
-        seen = jnp.hypot(off[:, 0], off[:, 1]), wrap(off[:, 2]), command
-        moved = jax.vmap(lambda b, c, e: move(b, jnp.tile(c, (PARTS, 1)), e, still))(boat, command, e)
-        return (moved, boat[:, :3], command, memory), seen
+    def along(fleet: Any, window: Array) -> Any:
+        return fleet._replace(window=jnp.broadcast_to(window, (count, *window.shape)))
 
-    _, (distance, turn, command) = jax.lax.scan(step, (boats, boats[:, :3], jnp.zeros((len(e), 3)), memory), windows)
+    start = jnp.tile(points[0], (count, 1))
+    fleet = jax.vmap(task.reset)(jax.random.uniform(one, (count, task.reset_draws)))
+    fleet = along(fleet._replace(boat=start, before=start[:, :3], e=e), windows[0])
+
+    def step(carry: Any, inputs: Any) -> Any:
+        fleet, memory = carry
+        draws, following = inputs
+        o, h, p = (jax.vmap(look)(fleet) for look in (task.observe, task.recall, task.privileged))
+        memory, command = act(memory, o, h, p)
+        off = fleet.window[:, 0] - fleet.boat
+        seen = jnp.hypot(off[:, 0], off[:, 1]), wrap(off[:, 2]), jnp.clip(command, -1.0, 1.0)
+        moved, _ = jax.vmap(task.step)(fleet, command, draws)
+        return (along(moved, following), memory), seen
+
+    draws = task.draws(two, (steps, count))
+    _, (distance, turn, command) = jax.lax.scan(step, (fleet, memory), (draws, windows[1:]))
     return distance, turn, command

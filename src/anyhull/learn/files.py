@@ -161,6 +161,8 @@ def _parse(text: str, hint: Any) -> Any:
     if get_origin(hint) is types.UnionType:
         return None if text.lower() == "none" else _parse(text, get_args(hint)[0])
     try:
+        if hint is bool:
+            return {"true": True, "false": False}.get(text.lower(), text)
         if hint in (int, float):
             number = float(text)
             return int(number) if hint is int and number.is_integer() else number
@@ -198,6 +200,10 @@ def _convert(hint: Any, value: Any, path: str) -> Any:
             raise refuse(f"{len(names)} numbers")
         numbers = [_convert(float, entry, f"{path}[{name}]") for name, entry in zip(names, value, strict=True)]
         return hint(*numbers) if hasattr(hint, "_fields") else tuple(numbers)
+    if hint is bool:
+        if type(value) is not bool:
+            raise refuse("true or false")
+        return value
     if hint is int:
         if type(value) is not int:
             raise refuse("a whole number")

@@ -48,8 +48,8 @@ class Descent:
     """Error (m, rad) below which the cost is quadratic rather than linear."""
     velocity: float = 0.02
     """Weight of the velocity error (m/s, m/s, rad/s)."""
-    change: float = 0.1
-    """Weight of the squared change of the command."""
+    change: float = 0.02
+    """Weight of the change of the command: as the error, about linear, so that a needed jump is not spread out."""
     effort: float = 1e-4
     """Weight of the squared command."""
     excess: float = 0.1
@@ -62,6 +62,8 @@ class Descent:
     """Largest cotangent of a boat's state, as a multiple of a step's weight in the mean cost."""
     max_norm: float = 1.0
     """Largest norm of a gradient."""
+    curriculum: bool = True
+    """Whether boats, references and offsets grow with progress; else they have their full range from the start."""
     astray: float = 3.0
     """Smoothed cost, as a multiple of the lowest so far, at which the weights return to where that was."""
 
@@ -141,7 +143,7 @@ def costs(boat: Array, reference: Array, command: Array, previous: Array, config
         "position": soft(off[:, 0] ** 2 + off[:, 1] ** 2, config.softness),
         "heading": config.heading * soft(wrap(off[:, 2]) ** 2, config.softness),
         "velocity": config.velocity * soft((off[:, 3:] ** 2).sum(-1), config.softness),
-        "change": config.change * ((given - previous) ** 2).sum(-1),
+        "change": config.change * soft((given - previous) ** 2, 5 * config.softness).sum(-1),
         "effort": config.effort * (given**2).sum(-1),
         "excess": config.excess * (jnp.abs(command) - 1).clip(0.0).sum(-1),
     }
@@ -193,7 +195,7 @@ def iterate(training: Training, config: Descent, task: Task) -> tuple[Training, 
     """One window and one gradient step."""
     policy, moments, fleet, memory, key, iteration, smoothed, lowest, kept = training
     key, one = jax.random.split(key)
-    progress = iteration / max(config.updates - 1, 1)
+    progress = iteration / max(config.updates - 1, 1) if config.curriculum else jnp.ones(())
     weights, unflatten = fused.flat(policy)
 
     def cost(weights: Array) -> Any:

@@ -9,13 +9,14 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from anyhull.errors import InputError, unknown
-from anyhull.learn import adapter, ppo
+from anyhull.learn import adapter, gradient, ppo
 from anyhull.learn.adapter import Distillation
 from anyhull.learn.boats import Boats
 from anyhull.learn.evaluate import Act
+from anyhull.learn.gradient import Descent
 from anyhull.learn.networks import LATENT, MeanLatent, Recurrent, Student, Teacher
 from anyhull.learn.ppo import PPO
 from anyhull.learn.task import Task
@@ -25,6 +26,8 @@ from anyhull.vessel import Vessel
 Key = Array
 Policy = Teacher | Recurrent | Student | MeanLatent
 Method = Literal["teacher", "student", "ppo-general", "ppo-specific", "recurrent", "student-mean-latent", "sweep"]
+
+Recipe = Literal["ppo", "gradient"]
 
 METHODS: dict[str, str] = {
     "teacher": "Phase 1: an oracle that is told the boat's dynamics",
@@ -42,9 +45,15 @@ class Config:
     """Everything that decides a training run; the defaults are the paper's tables."""
 
     method: Method = "student"
+    recipe: Recipe = "ppo"
+    """The paper's, or first-order gradients through the simulator."""
     task: Task = field(default_factory=Task)
     ppo: PPO = field(default_factory=PPO)
     distillation: Distillation = field(default_factory=Distillation)
+    descent: Descent = field(default_factory=Descent)
+    """The first-order teacher."""
+    joint: Descent = field(default_factory=Descent)
+    """The first-order student, adapter and actor together."""
     latent: int = LATENT
     """Size of the latent z."""
 
@@ -61,7 +70,7 @@ def paper(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
         boats = Boats("around", around) if method == "ppo-specific" else Boats("scaled", around, math.log(10.0))
     elif vessel is not None:
         raise InputError(f"vessel = {vessel!r}: method {method!r} is trained on all boats and takes none")
-    return Config(method, Task(Sea.preset(sea), boats), latent=1 if method == "sweep" else LATENT)  # type: ignore[arg-type]
+    return Config(method, task=Task(Sea.preset(sea), boats), latent=1 if method == "sweep" else LATENT)  # type: ignore[arg-type]
 
 
 def fast(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
@@ -71,6 +80,33 @@ def fast(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
         config,
         ppo=replace(config.ppo, total=3_000_000, envs=256, minibatches=4, rate=1e-3, final_rate=1e-4),
         distillation=replace(config.distillation, total=1_500_000, envs=256, rate=1e-3, final_rate=1e-4),
+    )
+
+
+def first_order(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
+    """Our recipe for a teacher or a student: the cost differentiated through the simulator."""
+    config = paper(method, sea, vessel)
+    if method not in ("teacher", "student"):
+        raise InputError(f"method {method!r}: has no first-order recipe; must be teacher or student, or trained by ppo")
+    rough = config.task.sea != Sea.ideal()
+    return replace(
+        config,
+        recipe="gradient",
+        task=replace(config.task, episode=400, tells_sea=rough),
+        distillation=replace(config.distillation, total=15_000_000, rate=1e-3, final_rate=1e-4, reading=0.1),
+        joint=replace(config.joint, rate=3e-4, latent=1e-3, reading=1e-3, curriculum=False),
+        latent=16 if rough else LATENT,
+    )
+
+
+def first_order_fast(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
+    """The same with fewer boats and updates: minutes on two cores."""
+    config = first_order(method, sea, vessel)
+    return replace(
+        config,
+        descent=replace(config.descent, updates=700, envs=256),
+        distillation=replace(config.distillation, total=1_500_000, envs=256),
+        joint=replace(config.joint, updates=700, envs=256),
     )
 
 
@@ -91,7 +127,9 @@ class Phase(NamedTuple):
 
 def phases(config: Config) -> tuple[Phase, ...]:
     """What a method trains, in order."""
-    task, first, second = config.task, config.ppo, config.distillation
+    task, first = config.task, config.ppo
+    if config.recipe == "gradient":
+        return first_order_phases(config)
     has_latent = config.method not in ("ppo-general", "ppo-specific")
 
     def begin(key: Key, _: None) -> ppo.Training:
@@ -113,15 +151,49 @@ def phases(config: Config) -> tuple[Phase, ...]:
     )
     if config.method not in ("student", "student-mean-latent", "sweep"):
         return (learn,)
-    distil = Phase(
-        "student",
+    distil = distillation(config, "student")
+    if config.method == "student-mean-latent":
+        distil = distil._replace(policy=lambda state: mean_latent(state.student, task))
+    return learn, distil
+
+
+def distillation(config: Config, name: str) -> Phase:
+    """Phase 2: an adapter for the teacher of the phase before."""
+    task, second = config.task, config.distillation
+    return Phase(
+        name,
         second.iterations,
         second.envs * second.steps,
         lambda key, teacher: adapter.initial(key, second, task, teacher),
         lambda state: adapter.iterate(state, second, task),
-        lambda state: mean_latent(state.student, task) if config.method == "student-mean-latent" else state.student,
+        lambda state: state.student,
     )
-    return learn, distil
+
+
+def first_order_phases(config: Config) -> tuple[Phase, ...]:
+    """Teacher; for a student then an adapter by regression, and adapter and actor together."""
+    task = config.task
+
+    def begin(key: Key, _: None) -> gradient.Training:
+        one, two = jax.random.split(key)
+        policy = Teacher(task.observation_size, task.privileged_size, task.action_size, config.latent, key=one)
+        return gradient.initial(two, config.descent, task, policy)
+
+    def descend(name: str, descent: Descent, initial: Callable[[Key, Any], Any]) -> Phase:
+        return Phase(
+            name,
+            descent.updates,
+            descent.envs * descent.steps,
+            initial,
+            lambda state: gradient.iterate(state, descent, task),
+            lambda state: state.policy,
+        )
+
+    teacher = descend("teacher", config.descent, begin)
+    if config.method == "teacher":
+        return (teacher,)
+    joint = descend("student", config.joint, lambda key, student: gradient.initial(key, config.joint, task, student))
+    return teacher, distillation(config, "adapter"), joint
 
 
 def mean_latent(student: Student, task: Task, boats: int = 4096) -> MeanLatent:
@@ -132,20 +204,19 @@ def mean_latent(student: Student, task: Task, boats: int = 4096) -> MeanLatent:
     return MeanLatent(student.teacher, z.mean(0))
 
 
-def acting(policy: Policy, privileged: Float[Array, "n e"]) -> tuple[Act, Array]:
-    """How a policy acts on a fleet, without noise, and its memory at the start. Only a teacher reads `privileged`."""
-    count = len(privileged)
+def acting(policy: Policy, count: int) -> tuple[Act, Array]:
+    """How a policy acts on `count` boats, without noise, and its memory at the start."""
     if isinstance(policy, Student):
 
-        def adapt(memory: Array, o: Array, h: Array) -> tuple[Array, Array]:
+        def adapt(memory: Array, o: Array, h: Array, _: Array) -> tuple[Array, Array]:
             command, _, memory = policy.act(o, h, memory)
             return memory, command
 
         return adapt, jnp.zeros((count, policy.memory_size))
     body = policy.teacher if isinstance(policy, MeanLatent) else policy
-    z = jnp.tile(policy.mean, (count, 1)) if isinstance(policy, MeanLatent) else policy.latent(privileged)
 
-    def act(memory: Array, o: Array, h: Array) -> tuple[Array, Array]:
+    def act(memory: Array, o: Array, h: Array, privileged: Array) -> tuple[Array, Array]:
+        z = jnp.tile(policy.mean, (count, 1)) if isinstance(policy, MeanLatent) else policy.latent(privileged)
         command, memory = body.act(o, h, z, memory)
         return memory, command
 

@@ -7,6 +7,7 @@ on the way back. So a GPU has a kernel that does the whole period, and one for i
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -46,7 +47,8 @@ def in_one(
     boat: Float[Array, " 6"], forces: Float[Array, "parts 3"], e: Float[Array, " 9"], current: Float[Array, " 2"]
 ) -> Float[Array, " 6"]:
     """`move` as one kernel; boat and current are not differentiated by."""
-    return call(ahead, jax.ShapeDtypeStruct((6,), jnp.float32), boat, forces, e, current)  # type: ignore[no-untyped-call]
+    shape = jax.ShapeDtypeStruct((6,), jnp.float32)  # type: ignore[no-untyped-call]
+    return jnp.asarray(call(ahead, shape, boat, forces, e, current))
 
 
 def _forward(*given: Array) -> tuple[Array, tuple[Array, ...]]:
@@ -81,7 +83,7 @@ def numbers(ref: Any) -> Any:
 def period(boat: State, forces: tuple[State, ...], e: State, current: State) -> State:
     """The motion, written out."""
     for force in forces:
-        boat = rk4(lambda s, force=force: derivative(s, force, e, current), boat, SUBSTEP)
+        boat = rk4(partial(derivative, force=force, e=e, current=current), boat, SUBSTEP)
     return boat
 
 

@@ -19,9 +19,10 @@ from anyhull.files import whole
 from anyhull.learn import events, files, hosts
 from anyhull.learn.evaluate import track
 from anyhull.learn.methods import Config, Phase, acting, phases
-from anyhull.observation import scale_privileged
+from anyhull.learn.task import Task
 from anyhull.pilot import read
 from anyhull.reference import rounded_rectangle
+from anyhull.sea import Sea
 from anyhull.vessel import PLATFORMS, Vessel
 
 PAUSE = 1.0
@@ -67,9 +68,10 @@ def train(
     folder = Path(folder)
     record = json.loads(json.dumps({"config": dataclasses.asdict(config), "seeds": seeds, "seed": seed}))
     hosts.check_same(record)
-    for part in (config.ppo, config.distillation):
-        if part.envs % part.minibatches or part.envs % len(jax.devices()):
-            must = f"a multiple of minibatches = {part.minibatches} and of the {len(jax.devices())} devices"
+    for part in (config.ppo, config.distillation, config.descent, config.joint):
+        parts = getattr(part, "minibatches", 1)
+        if part.envs % parts or part.envs % len(jax.devices()):
+            must = f"a multiple of minibatches = {parts} and of the {len(jax.devices())} devices"
             raise InputError(f"envs = {part.envs}: must be {must}")
     with hosts.first() as leader:
         if leader:
@@ -203,25 +205,41 @@ def policies(phase: Phase, state: Any, seeds: int) -> list[Any]:
     return [eqx.combine(jax.tree.map(lambda leaf, i=i: leaf[i], stacked), rest) for i in range(seeds)]
 
 
+RUNS = 20
+"""Runs of each boat that are averaged where the sea is random."""
+
+
 def tracking(policy: Any, config: Config) -> dict[str, Any]:
-    """Errors on the paper's rectangle in ideal conditions: five platforms, or the one that a policy was trained for."""
+    """Errors on the paper's rectangle: five platforms, or the one that a policy was trained for.
+
+    In ideal conditions, and for a policy trained for another sea also, under `sea`, in that.
+    """
     center = config.task.boats.center
     boats = {name: Vessel.load(name).normalized for name in PLATFORMS} if center is None else {"trained for": center}
-    e = jnp.array(list(boats.values()))
-    distance, turn, command = _track(policy, e)
-    position, heading = 100 * np.mean(distance, axis=0), np.degrees(np.mean(np.abs(turn), axis=0))
-    return {
-        "position_cm": float(position.mean()),
-        "heading_deg": float(heading.mean()),
-        "roughness": float(np.abs(np.diff(command, axis=0)).mean()),
+    calm = dataclasses.replace(config.task, sea=Sea.ideal())
+    result = _measured(policy, boats, calm, 1)
+    if config.task.sea != calm.sea:
+        result["sea"] = _measured(policy, boats, config.task, RUNS)
+    return result
+
+
+def _measured(policy: Any, boats: dict[str, Any], task: Task, runs: int) -> dict[str, Any]:
+    """Mean errors and roughness, over all and for each boat."""
+    distance, turn, command = _track(policy, jnp.repeat(jnp.array(list(boats.values())), runs, axis=0), task)
+
+    def by_boat(values: Any) -> Any:
+        return np.mean(values, axis=0).reshape(len(boats), runs, -1).mean(axis=(1, 2))
+
+    position, heading = by_boat(100 * distance), by_boat(np.degrees(np.abs(turn)))
+    roughness, full = by_boat(np.abs(np.diff(command, axis=0))), by_boat(np.abs(command) >= 1)
+    columns = {"position_cm": position, "heading_deg": heading, "roughness": roughness, "saturation": full}
+    return {name: float(column.mean()) for name, column in columns.items()} | {
         "platforms": {
-            name: {"position_cm": float(p), "heading_deg": float(h)}
-            for name, p, h in zip(boats, position, heading, strict=True)
-        },
+            boat: {name: float(column[i]) for name, column in columns.items()} for i, boat in enumerate(boats)
+        }
     }
 
 
 @eqx.filter_jit
-def _track(policy: Any, e: jax.Array) -> Any:
-    act, memory = acting(policy, scale_privileged(e))
-    return track(act, memory, e, rounded_rectangle())
+def _track(policy: Any, e: jax.Array, task: Task) -> Any:
+    return track(*acting(policy, len(e)), e, rounded_rectangle(), task)

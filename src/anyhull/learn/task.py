@@ -194,12 +194,12 @@ class Task:
         return jnp.asarray(observation.pack(seen))
 
     def privileged(self, fleet: Fleet) -> Float[Array, " p"]:
-        """What the encoder reads: e on a logarithmic scale; then delay, current in the body frame and force, about 1."""
+        """What the encoder reads: e on a logarithmic scale; then delay, current in the body's frame and force."""
         e = jnp.asarray(observation.scale_privileged(fleet.e))
         if not self.tells_sea:
             return e
         current, force, delay = fleet.weather[:2], fleet.weather[2:5], fleet.weather[5:]
-        drift = jnp.stack(observation.into_body(*current, fleet.boat[2]))
+        drift = jnp.stack(observation.into_body(current[0], current[1], fleet.boat[2]))
         return jnp.concatenate([e, 10 * delay, 5 * drift, 10 * force])
 
 
