@@ -89,7 +89,20 @@ def scale_history(h: Any) -> Any:
     return xp.concatenate([10.0 * h[..., :3], h[..., 3:]], axis=-1)
 
 
+SURENESS = (-5.0, 3.0)
+"""Range of the logarithm of the standard deviation that an adapter can state of a scaled number."""
+
+DELAY_SCALE, CURRENT_SCALE, FORCE_SCALE = 10.0, 5.0, 10.0
+"""What delay (s), current (m/s) and force (fractions) are multiplied by, so that those of the field sea are about 1."""
+
+
 def scale_privileged(e: Any) -> Any:
     """The nine components e on a logarithmic scale, as an encoder reads them; c_uv, of either sign, through asinh."""
     xp = namespace(e)
     return xp.concatenate([xp.log(e[..., :7]), xp.log(-e[..., 7:8]), xp.arcsinh(e[..., 8:])], axis=-1)
+
+
+def unscale_privileged(scaled: Any) -> Any:
+    """The nine components e from their logarithmic scale."""
+    xp = namespace(scaled)
+    return xp.concatenate([xp.exp(scaled[..., :7]), -xp.exp(scaled[..., 7:8]), xp.sinh(scaled[..., 8:])], axis=-1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,8 +13,20 @@ from safetensors import SafetensorError, safe_open
 
 from anyhull.controller import Array, checked
 from anyhull.errors import InputError, unknown
-from anyhull.observation import observe, pack, recall, scale_history, scale_observation, scale_privileged
-from anyhull.vessel import Vessel
+from anyhull.observation import (
+    CURRENT_SCALE,
+    DELAY_SCALE,
+    FORCE_SCALE,
+    SURENESS,
+    observe,
+    pack,
+    recall,
+    scale_history,
+    scale_observation,
+    scale_privileged,
+    unscale_privileged,
+)
+from anyhull.vessel import Normalized, Vessel
 
 FORMAT = "1"
 """Version of the policy file that this package writes and reads."""
@@ -54,6 +66,21 @@ def read(path: str | Path, policy: bool = True) -> tuple[Weights, dict[str, Any]
     return weights, about
 
 
+class Dynamics(NamedTuple):
+    """What a pilot takes the boat to be."""
+
+    e: Normalized
+    """The most likely components."""
+    spread: Normalized
+    """Standard deviation of the logarithm of each, so 0.1 is about 10 %; of asinh for c_uv."""
+    delay: float | None
+    """Actuator delay, s; None for a policy that was trained without a sea, as the next two."""
+    current: Array | None
+    """Current in the body frame, (2,), m/s."""
+    force: Array | None
+    """Wind and wave force in the body frame as fractions of the actuator limits, (3,)."""
+
+
 class Pilot:
     """Steers a boat with a trained policy."""
 
@@ -71,15 +98,18 @@ class Pilot:
         elif kind == "teacher" and (encoder := _layers(weights, "encoder.")):
             if vessel is None:
                 raise InputError("this policy is a teacher, which is told the boat's dynamics: give it a vessel")
-            self._known = _mlp(encoder, scale_privileged(np.array(vessel.normalized)).astype(np.float32))
+            told = np.zeros(encoder[0][0].shape[0], np.float32)  # of the sea, nothing
+            told[:9] = scale_privileged(np.array(vessel.normalized))
+            self._known = _mlp(encoder, told)
         self._cell = {"student": "adapter.cell.", "recurrent": "cell."}.get(kind)
         self._head = _layers(weights, "adapter.projection.")
+        self._reader = _layers(weights, "adapter.reader.")
         self._compress = _layers(weights, "compress.")
         self._memory_size = weights[f"{self._cell}weight_hh"].shape[1] if self._cell else 0
         self.reset()
 
     @staticmethod
-    def load(name_or_path: str | Path, vessel: Vessel | None = None) -> Pilot:
+    def load(name_or_path: str | Path = "field", vessel: Vessel | None = None) -> Pilot:
         """The shipped policy of that name, or the one in a .safetensors file."""
         path = Path(name_or_path)
         if path.suffix != ".safetensors":
@@ -112,6 +142,22 @@ class Pilot:
         command: Array = np.clip(_mlp(self._actor, inputs).astype(np.float64), -1.0, 1.0)
         self._previous, self._before = command, now
         return command
+
+    @property
+    def dynamics(self) -> Dynamics | None:
+        """The boat as the adapter takes it to be after the last step; None where the policy cannot say."""
+        if not self._reader:
+            return None
+        mean, log_std = np.split(_mlp(self._reader, self._memory).astype(np.float64), 2)
+        spread = np.exp(np.clip(log_std, *SURENESS))
+        sea = mean[9:] if mean.size > 9 else None
+        return Dynamics(
+            e=Normalized(*map(float, unscale_privileged(mean[:9]))),
+            spread=Normalized(*map(float, spread[:9])),
+            delay=None if sea is None else float(sea[0]) / DELAY_SCALE,
+            current=None if sea is None else sea[1:3] / CURRENT_SCALE,
+            force=None if sea is None else sea[3:] / FORCE_SCALE,
+        )
 
 
 def _layers(weights: Weights, prefix: str) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:

@@ -213,7 +213,7 @@ def iterate(training: Training, config: Descent, task: Task) -> tuple[Training, 
     better, astray = smoothed <= lowest, smoothed > config.astray * lowest
     kept, lowest = jnp.where(better, weights, kept), jnp.where(better, smoothed, lowest)
     weights, smoothed = jnp.where(astray, kept, weights), jnp.where(astray, lowest, smoothed)
-    metrics |= {"cost": value, "norm": optax.global_norm(gradient), "astray": astray.astype(jnp.float32)}
+    metrics |= {"cost": value, "norm": jnp.linalg.norm(gradient), "astray": astray.astype(jnp.float32)}
     return (
         Training(unflatten(weights), moments, fleet, memory, key, iteration + 1, smoothed, lowest, kept),
         metrics,

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from anyhull.observation import HISTORY_SIZE, scale_history, scale_observation
+from anyhull.observation import HISTORY_SIZE, SURENESS, scale_history, scale_observation
 
 Key = Array
 
@@ -22,8 +22,6 @@ GRU = 128
 PROJECTION = (128,)
 LATENT = 9
 READER = (64,)
-SURENESS = (-5.0, 3.0)
-"""Range of the logarithm of the standard deviation that a reader can state."""
 
 
 class Layer(eqx.Module):

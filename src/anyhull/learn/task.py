@@ -200,7 +200,8 @@ class Task:
             return e
         current, force, delay = fleet.weather[:2], fleet.weather[2:5], fleet.weather[5:]
         drift = jnp.stack(observation.into_body(current[0], current[1], fleet.boat[2]))
-        return jnp.concatenate([e, 10 * delay, 5 * drift, 10 * force])
+        scales = observation.DELAY_SCALE, observation.CURRENT_SCALE, observation.FORCE_SCALE
+        return jnp.concatenate([e, *(scale * x for scale, x in zip(scales, (delay, drift, force), strict=True))])
 
 
 def renew(done: Bool[Array, ""], fresh: Fleet, fleet: Fleet) -> Fleet:

@@ -1,0 +1,77 @@
+"""The GPU kernels, run without a GPU, against the plain functions that they stand for."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from anyhull.dynamics import SUBSTEP, derivative, rk4
+from anyhull.learn import fused, methods, motion, ppo
+from anyhull.learn.boats import sample
+
+
+@pytest.fixture(autouse=True)
+def promotion():
+    with jax.numpy_rank_promotion("allow"):
+        yield
+
+
+@pytest.mark.parametrize("method", ["teacher", "ppo-general"])
+@pytest.mark.parametrize("steps", [16, 32])
+def test_the_fused_gradient_is_that_of_the_loss(method, steps):
+    config = methods.paper(method)
+    config = replace(config, ppo=replace(config.ppo, envs=8, steps=steps, minibatches=2))
+    state = methods.phases(config)[0].initial(jax.random.key(0), None)
+    # Old environments, so that some are reset on the way.
+    fleet = state.fleet._replace(age=jnp.arange(8) + 1000 - steps)
+    _, _, batch, privileged, _ = ppo.collect(
+        state.policy, fleet, state.memory, jax.random.key(1), jnp.asarray(0.5), config.ppo, config.task
+    )
+    lesson = ppo.prepare(state.policy, batch, privileged, config.ppo)
+    assert lesson.renewed.any()
+    assert not lesson.renewed.all()
+    # A policy that has moved on, so that ratios are not 1 and some are clipped.
+    noise = jax.tree.map(lambda leaf: 0.02 * jax.random.normal(jax.random.key(2), leaf.shape), state.policy)
+    policy = jax.tree.map(jnp.add, state.policy, noise)
+    envs = jnp.array([6, 1, 3, 4])
+    mini = jax.tree.map(lambda leaf: leaf[envs], lesson)
+    expected, divergence = jax.grad(ppo.loss, has_aux=True)(policy, mini, config.ppo)
+    weights, back = fused.flat(policy)
+    found, kernels = fused.gradient(weights, fused.flatten(lesson), envs, policy, config.ppo, interpret=True)
+    for one, two in zip(jax.tree.leaves(expected), jax.tree.leaves(back(found)), strict=True):
+        np.testing.assert_allclose(two, one, rtol=1e-4, atol=1e-6)
+    assert kernels == pytest.approx(float(divergence), rel=1e-4)
+    # Nothing lies between the leaves.
+    np.testing.assert_array_equal(fused.flat(back(found))[0], found)
+
+
+def test_a_flat_policy_has_every_leaf_at_a_multiple_of_sixteen():
+    tree = {"a": jnp.arange(3.0), "b": jnp.arange(17.0).reshape(1, 17) + 10, "c": jnp.array([99.0])}
+    vector, back = fused.flat(tree)
+    assert vector.shape == (16 + 32 + 16,)
+    assert (vector[0], vector[16], vector[48]) == (0.0, 10.0, 99.0)
+    for one, two in zip(jax.tree.leaves(tree), jax.tree.leaves(back(vector)), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_the_kernel_of_the_motion_and_its_derivative_are_those_of_the_equations(monkeypatch):
+    monkeypatch.setattr(motion, "INTERPRET", True)
+    keys = jax.random.split(jax.random.key(0), 4)
+    e = jax.vmap(sample)(jax.random.uniform(keys[0], (5, 8)))
+    boats, current = 0.3 * jax.random.normal(keys[1], (5, 6)), 0.1 * jax.random.normal(keys[3], (5, 2))
+    # One part: compiled for a CPU, more of them written out take minutes.
+    forces = jax.random.uniform(keys[2], (5, 1, 3), minval=-1.0)
+
+    def total(move):
+        return lambda boats, forces: (jax.vmap(move)(boats, forces, e, current) * jnp.arange(1.0, 7.0)).sum()
+
+    moved = jax.vmap(motion.in_one)(boats, forces, e, current)
+    for i in range(5):
+        after = rk4(lambda s, i=i: derivative(s, forces[i, 0], e[i], current[i]), tuple(boats[i]), SUBSTEP)
+        np.testing.assert_allclose(moved[i], jnp.stack(after), rtol=1e-5, atol=1e-6)
+    expected = jax.jit(jax.grad(total(motion.in_loop), argnums=(0, 1)))(boats, forces)
+    found = jax.jit(jax.grad(total(motion.in_one), argnums=(0, 1)))(boats, forces)
+    for one, two in zip(expected, found, strict=True):
+        np.testing.assert_allclose(two, one, rtol=1e-4, atol=1e-5)
