@@ -18,18 +18,21 @@ def promotion():
         yield
 
 
-@pytest.mark.parametrize("method", ["teacher", "ppo-general"])
-@pytest.mark.parametrize("steps", [16, 32])
+@pytest.mark.parametrize(("method", "steps"), [("teacher", 32), ("ppo-general", 16)])
 def test_the_fused_gradient_is_that_of_the_loss(method, steps):
     config = methods.paper(method)
     config = replace(config, ppo=replace(config.ppo, envs=8, steps=steps, minibatches=2))
     state = methods.phases(config)[0].initial(jax.random.key(0), None)
     # Old environments, so that some are reset on the way.
     fleet = state.fleet._replace(age=jnp.arange(8) + 1000 - steps)
-    _, _, batch, privileged, _ = ppo.collect(
-        state.policy, fleet, state.memory, jax.random.key(1), jnp.asarray(0.5), config.ppo, config.task
-    )
-    lesson = ppo.prepare(state.policy, batch, privileged, config.ppo)
+
+    @jax.jit
+    def learn(policy):
+        begun = policy, fleet, state.memory, jax.random.key(1), jnp.asarray(0.5)
+        _, _, batch, privileged, _ = ppo.collect(*begun, config.ppo, config.task)
+        return ppo.prepare(policy, batch, privileged, config.ppo)
+
+    lesson = learn(state.policy)
     assert lesson.renewed.any()
     assert not lesson.renewed.all()
     # A policy that has moved on, so that ratios are not 1 and some are clipped.
