@@ -134,7 +134,7 @@ class Log:
                 raise InputError(
                     f"{path}: {name} has shape {arrays[name].shape}: must be (n, {', '.join(map(str, shape))})"
                 )
-        return Log(**arrays, **{name: content.get(name) for name in OPTIONAL}, about=about)
+        return Log(**arrays, latent=content.get("latent"), estimate=content.get("estimate"), about=about)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Path, errors and commands on one page, saved to `path` if given. Needs Matplotlib."""

@@ -81,6 +81,8 @@ class Helm:
         self.status: Status | None = None
         """What the boat said last of itself."""
         self.phase: Phase = "waiting"
+        self.commanding = False
+        """Whether the last command was for any force."""
         self._allocator = Allocator(setup.vessel.thrusters, setup.limits.period)
         self._limits = np.array(setup.vessel.limits)
         self._settle, self._progress = settle, -lead
@@ -153,7 +155,9 @@ class Helm:
         if decision.reaction == "run" and before not in ("run", "hold"):
             self.controller.reset()
         allocation = self._allocator.allocate(decision.command * self._limits)
+        self.commanding = bool(decision.command.any())
         self.notes.add(*decision.events)
+        self.notes.counts["stop"] += before in ("run", "hold") and decision.reaction in ("ramp", "hand over")
         self._note_estimator(at)
         self.notes.settle(at)
         return Beat(

@@ -18,6 +18,8 @@ class Notes:
 
     def __init__(self) -> None:
         self.events: deque[Event] = deque(maxlen=KEPT)
+        self.entered = 0
+        """How many there have been, with those that are no longer kept."""
         self.counts: Counter[str] = Counter()
         """How often each thing happened."""
         self._going_on: dict[str, tuple[float, int]] = {}
@@ -26,14 +28,14 @@ class Notes:
         """Enter events that tell of their own beginning and end, as the guard's do."""
         for event in events:
             self.counts[event.what] += event.detail != "over"
-            self.events.append(event)
+            self._enter(event)
 
     def note(self, now: float, what: str, detail: str, times: int = 1) -> None:
         """Enter that something happened, unless it is still going on."""
         self.counts[what] += times
         _, before = self._going_on.get(what, (now, 0))
         if not before:
-            self.events.append(Event(now, what, detail))
+            self._enter(Event(now, what, detail))
         self._going_on[what] = (now, before + times)
 
     def settle(self, now: float) -> None:
@@ -43,4 +45,8 @@ class Notes:
         for what in over:
             _, times = self._going_on.pop(what)
             if times > 1:
-                self.events.append(Event(now, what, f"over, {times} times"))
+                self._enter(Event(now, what, f"over, {times} times"))
+
+    def _enter(self, event: Event) -> None:
+        self.entered += 1
+        self.events.append(event)

@@ -81,7 +81,7 @@ class Sensing:
         self._gyro_bias = s.gyro_bias * random.standard_normal()
         self._fixes = self._fast = 0
         self._fix_phase = random.uniform(0, 1 / s.fix_rate)
-        self._back = 0.0
+        self._fast_arrived = self._fix_arrived = self._back = 0.0
         self._next_outage = random.exponential(s.outage_every)
 
     def read(self, time: float, state: tuple[float, ...], slope: tuple[float, float]) -> list[Reading]:
@@ -94,7 +94,9 @@ class Sensing:
             keep = math.exp(-1 / (s.fast_rate * s.heading_bias_time))
             self._heading_bias = keep * self._heading_bias + math.sqrt(1 - keep * keep) * s.heading_bias * a
             self._gyro_bias += s.gyro_walk / math.sqrt(s.fast_rate) * self._random.standard_normal()
+            # What one sensor says does not overtake itself on its wire.
             arrives = time + s.fast_late + self._random.exponential(s.fast_jitter)
+            arrives = self._fast_arrived = max(arrives, self._fast_arrived)
             heading = float(wrap(psi + self._heading_bias + s.heading_noise * b))
             readings.append(Reading(arrives, Heading, time, {"psi": heading}))
             rate = float(r + self._gyro_bias + s.gyro_noise * c)
@@ -105,6 +107,7 @@ class Sensing:
             keep = math.exp(-1 / (s.fix_rate * s.fix_bias_time))
             self._fix_bias = keep * self._fix_bias + math.sqrt(1 - keep * keep) * s.fix_bias * noise[:2]
             arrives = time + s.fix_late + self._random.exponential(s.fix_jitter)
+            arrives = self._fix_arrived = max(arrives, self._fix_arrived)
             if time >= self._next_outage:
                 self._back = time + self._random.exponential(s.outage_lasts)
                 self._next_outage = self._back + self._random.exponential(s.outage_every)

@@ -54,13 +54,15 @@ def sea_trial(
     """
     setup = replace(setup, vessel=fitted(setup.vessel))
     aside = np.array(ASIDE) * np.random.default_rng([seed, 5]).standard_normal(3)
+    pose = (reference.at(-lead)[:3] + aside).tolist()
     antenna = (setup.sensors.antenna_x, setup.sensors.antenna_y)
-    twin = Twin(setup.vessel, nature, seed=seed, pose=reference.at(-lead)[:3] + aside, antenna=antenna)
+    twin = Twin(setup.vessel, nature, seed=seed, pose=pose, antenna=antenna)
     helm = Helm(setup, controller, reference, settle=SETTLE, lead=lead, session=seed)
     expected, every = SETTLE + lead + reference.duration, round(PERIOD / TICK)
     rows: list[tuple[float, ...]] = []
     latents: list[Any] = []
     missing = 0
+    before: Counter[str] | None = None
     for tick in range(math.ceil((expected + PATIENCE) / PERIOD) * every):
         now = tick * TICK
         if tick % every == 0:
@@ -68,6 +70,7 @@ def sea_trial(
                 if beat.phase == "arrived":
                     break
                 if beat.phase == "under way":
+                    before = helm.notes.counts.copy() if before is None else before
                     rows.append(_row(beat, twin))
                     missing += bool((np.abs(beat.allocation.missing) > 0.01 * np.array(setup.vessel.limits)).any())
                     if (latent := getattr(controller, "latent", None)) is not None and np.size(latent):
@@ -79,7 +82,9 @@ def sea_trial(
             helm.hear(message, now + TICK)
     if not rows:
         raise InputError(f"{setup.vessel.name}: the boat never got under way; the last the guard said: {_last(helm)}")
-    return _log(np.array(rows), latents, helm, twin, controller, seed, missing / len(rows))
+    noted = helm.notes.counts - (before or Counter())
+    about = {"seed": seed, "arrived": helm.phase == "arrived", "unmet": missing / len(rows), "noted": dict(noted)}
+    return _log(np.array(rows), latents, helm, twin, controller, about)
 
 
 def _row(beat: Beat, twin: Twin) -> tuple[float, ...]:
@@ -87,23 +92,15 @@ def _row(beat: Beat, twin: Twin) -> tuple[float, ...]:
     return (beat.progress, *twin.state, *believed, *beat.reference, *beat.decision.command, *twin.weather.current)
 
 
-def _log(
-    rows: Any, latents: list[Any], helm: Helm, twin: Twin, controller: Controller, seed: int, missing: float
-) -> Log:
+def _log(rows: Any, latents: list[Any], helm: Helm, twin: Twin, controller: Controller, about: dict[str, Any]) -> Log:
     time, state, estimate, reference, command, current = np.split(rows, [1, 7, 13, 19, 22], axis=1)
     vessel = twin.vessel
-    reactions = [event.detail.split(":")[0] for event in helm.notes.events if event.what == "reaction"]
-    about = {
+    about |= {
         "vessel": vessel.name,
         "controller": type(controller).__name__,
-        "seed": seed,
         "water": asdict(twin.nature.water),
         "length": vessel.length,
         "beam": vessel.beam,
-        "arrived": helm.phase == "arrived",
-        "unmet": missing,
-        "reactions": Counter(reactions),
-        "noted": helm.notes.counts,
         "events": [list(event) for event in helm.notes.events],
     }
     return Log(
