@@ -122,11 +122,8 @@ class Helm:
             case Gyro(time=at, rate=rate):
                 self.estimator.gyro(at, rate)
             case Status() if order != "late":
-                if message.stopped:
-                    self.guard.stopped()
-                    self._allocator.reset()
-                    if self.phase != "waiting":
-                        self.notes.note(message.time, "watchdog", "the boat has stopped its thrusters")
+                if message.stopped and self.phase != "waiting":
+                    self.notes.note(message.time, "watchdog", "the boat has stopped its thrusters")
                 self.status = message
             case Status():
                 pass
@@ -151,6 +148,10 @@ class Helm:
         effort = time.perf_counter() - began
         latent, dynamics = (getattr(self.controller, name, None) for name in ("latent", "dynamics"))
         before = self.guard.reaction
+        if self.status is not None and self.status.stopped:
+            # As long as it says so, whatever was sent did not arrive: each command is the first one.
+            self.guard.stopped()
+            self._allocator.reset()
         decision = self.guard.step(at, asked, estimate, _some(latent), _some(dynamics))
         if decision.reaction == "run" and before not in ("run", "hold"):
             self.controller.reset()
