@@ -435,3 +435,57 @@ def test_garbage_from_everywhere_never_raises():
         estimator.position(pick(), pick())
         estimator.at(rng.choice([math.nan, 0.0, 5.0, 1e300]))
     assert estimator.rejected.total() > 3000
+
+
+def jerky(t):
+    """Position and velocity along x, and acceleration, of a boat that goes to and fro in 2 s: 1 m/s² at most."""
+    return -math.cos(math.pi * t) / math.pi**2, math.sin(math.pi * t) / math.pi, math.cos(math.pi * t)
+
+
+def velocity_error(accelerometer, bias=0.0):
+    """Mean error of the surge velocity of the jerky boat, m/s, with or without what the accelerometer says."""
+    estimator, rng, errors = Estimator(), np.random.default_rng(0), []
+    for k in range(3000):
+        t = k * FAST
+        x, u, a = jerky(t)
+        estimator.gyro(t, 0.0)
+        estimator.heading(t, 0.01 * rng.normal())
+        if accelerometer:
+            estimator.acceleration(t, (a + bias + 0.05 * rng.normal(), -bias + 0.05 * rng.normal()))
+        if k % 14 == 0:
+            estimator.position(t, (x + 0.01 * rng.normal(), 0.01 * rng.normal()))
+        if k > 1500 and k % 10 == 0:
+            errors.append(abs(estimator.at(t).velocity[0] - u))
+    return np.mean(errors), estimator
+
+
+def test_an_accelerometer_shows_the_velocity_before_fixes_do():
+    without, _ = velocity_error(accelerometer=False)
+    felt, estimator = velocity_error(accelerometer=True, bias=0.1)
+    assert felt < 0.02
+    assert felt < without / 3
+    assert estimator.at(29.99).covariance.shape == (8, 8)
+    assert estimator.rejected.total() < 5
+
+
+def test_an_accelerometer_is_felt_in_the_frame_of_a_boat_that_turns():
+    # On a circle at 0.6 m/s and 0.2 rad/s: 0.12 m/s² to the side, none ahead; fixes stop at 10 s.
+    estimator = started(10.0)
+    for k in range(1000, 1050):
+        estimator.gyro(k * FAST + FAST, 0.2)
+        estimator.acceleration(k * FAST + FAST, (0.0, 0.12))
+    before, after = started(10.0).at(10.0).velocity, estimator.at(10.5).velocity
+    assert after[:2] == pytest.approx(before[:2], abs=0.03)
+
+
+def test_an_accelerometer_that_is_silent_or_wild_leaves_the_boat_as_it_was_without():
+    estimator = started(5.0)
+    for k in range(500, 600):
+        t = k * FAST + FAST
+        feed(estimator, t - FAST, t)
+        assert not estimator.acceleration(t, (300.0, 0.0))
+        assert not estimator.acceleration(t + 1e-3, (math.nan, 0.0))
+    assert estimator.rejected["acceleration", "improbable"] == 100
+    assert estimator.rejected["acceleration", "not a number"] == 100
+    assert estimator.at(6.0).health == "ok"
+    assert position_error(estimator.at(6.0), 6.0) < 0.05

@@ -9,7 +9,18 @@ import pytest
 
 from anyhull.boat.clock import Clock, Sequence
 from anyhull.boat.link import UDP, Address, Ends
-from anyhull.boat.messages import LARGEST, BadMessage, Command, Gyro, Heading, Position, Status, decode, encode
+from anyhull.boat.messages import (
+    LARGEST,
+    Acceleration,
+    BadMessage,
+    Command,
+    Gyro,
+    Heading,
+    Position,
+    Status,
+    decode,
+    encode,
+)
 from anyhull.boat.setup import Setup
 from anyhull.errors import InputError
 
@@ -18,6 +29,7 @@ MESSAGES = [
     Position(7, 1, 12.5, 1.0, -2.0, 0.02),
     Heading(7, 2, 12.51, 3.1),
     Gyro(7, 3, 12.51, -0.2),
+    Acceleration(7, 3, 12.51, -0.2, 1.0),
     Status(7, 4, 12.6, (0.5, -1.0), False, 41),
     Command(8, 42, 12.6, (0.5, -1.0), (0.0, 1.5)),
 ]
@@ -54,11 +66,11 @@ def changed(message, **values):
         (changed(MESSAGES[0], seq=1.5), "seq not finite"),
         (changed(MESSAGES[0], seq=-2), "seq not finite"),
         (changed(MESSAGES[0], seq=2**60), "seq not finite"),
-        (changed(MESSAGES[4], stopped=0), "stopped not true or false"),
-        (changed(MESSAGES[5], thrusters=[0.5, 1.001]), "command outside [-1, 1]"),
-        (changed(MESSAGES[5], thrusters=[0.5]), "not an angle for each thruster"),
-        (changed(MESSAGES[5], thrusters=[0.1] * 33, angles=[0.1] * 33), "thrusters not finite"),
-        (changed(MESSAGES[5], angles=[math.nan, 0.0]), "angles not finite"),
+        (changed(MESSAGES[5], stopped=0), "stopped not true or false"),
+        (changed(MESSAGES[6], thrusters=[0.5, 1.001]), "command outside [-1, 1]"),
+        (changed(MESSAGES[6], thrusters=[0.5]), "not an angle for each thruster"),
+        (changed(MESSAGES[6], thrusters=[0.1] * 33, angles=[0.1] * 33), "thrusters not finite"),
+        (changed(MESSAGES[6], angles=[math.nan, 0.0]), "angles not finite"),
     ],
 )
 def test_what_is_no_message_is_refused_with_a_reason(datagram, reason):
@@ -99,12 +111,12 @@ def ends():
 
 def test_messages_cross_in_order_and_garbage_is_counted(ends):
     pilot, boat = ends
-    for message in MESSAGES[:5]:
+    for message in MESSAGES[:6]:
         boat.send(message)
     boat._socket.sendto(b"garbage", pilot.address)
     boat._socket.sendto(encode(MESSAGES[0]).replace(b"1.0", b"NaN"), pilot.address)
     received = pilot.receive(1.0)
-    assert [entry.message for entry in received] == MESSAGES[:5]
+    assert [entry.message for entry in received] == MESSAGES[:6]
     assert pilot.refused == {"not JSON": 1, "x not finite": 1}
     assert pilot.receive(0.0) == []
 
@@ -112,10 +124,10 @@ def test_messages_cross_in_order_and_garbage_is_counted(ends):
 def test_a_stranger_is_not_heard(ends):
     pilot, boat = ends
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
-        stranger.sendto(encode(MESSAGES[5]), boat.address)
-        pilot.send(MESSAGES[5])
+        stranger.sendto(encode(MESSAGES[6]), boat.address)
+        pilot.send(MESSAGES[6])
         boat.receive(1.0)
-        stranger.sendto(encode(MESSAGES[5]), boat.address)
+        stranger.sendto(encode(MESSAGES[6]), boat.address)
         assert boat.receive(1.0) == []
     assert boat.refused == {"not from the peer": 2}
 
@@ -124,18 +136,16 @@ def test_a_peer_that_is_down_is_no_error(ends):
     pilot, boat = ends
     boat.close()
     for _ in range(5):
-        pilot.send(MESSAGES[5])
+        pilot.send(MESSAGES[6])
         assert pilot.receive(0.01) == []
 
 
 def test_it_listens_on_loopback_unless_told_otherwise(tmp_path):
     assert Address.read(Ends().listen).host == Address.read(Ends().peer).host == "127.0.0.1"
+    first = UDP("127.0.0.1:0", "127.0.0.1:9")
     with pytest.raises(InputError, match=r"127.0.0.1:\d+: cannot listen there: Address already in use"):
-        first = UDP("127.0.0.1:0", "127.0.0.1:9")
-        try:
-            UDP(first.address, "127.0.0.1:9")
-        finally:
-            first.close()
+        UDP(first.address, "127.0.0.1:9")
+    first.close()
 
 
 BOAT = """

@@ -25,7 +25,7 @@ from anyhull.boat.allocation import Allocation, Allocator
 from anyhull.boat.clock import Clock, Sequence
 from anyhull.boat.estimator import Estimate, Estimator
 from anyhull.boat.guard import Decision, Guard
-from anyhull.boat.messages import COUNT, Command, Gyro, Heading, Message, Position, Status
+from anyhull.boat.messages import COUNT, Acceleration, Command, Gyro, Heading, Message, Position, Status
 from anyhull.boat.notes import Notes
 from anyhull.boat.setup import Setup
 from anyhull.controller import Controller
@@ -121,6 +121,8 @@ class Helm:
                 self.estimator.heading(at, psi, std)
             case Gyro(time=at, rate=rate):
                 self.estimator.gyro(at, rate)
+            case Acceleration(time=at, x=x, y=y):
+                self.estimator.acceleration(at, (x, y))
             case Status() if order != "late":
                 if message.stopped and self.phase != "waiting":
                     self.notes.note(message.time, "watchdog", "the boat has stopped its thrusters")

@@ -67,6 +67,16 @@ class Gyro(Message):
 
 
 @dataclass(frozen=True)
+class Acceleration(Message):
+    """How the velocity over ground changes, in the body frame, level and without gravity; boat to pilot."""
+
+    x: float
+    """Ahead, m/s²."""
+    y: float
+    """To the side of positive sway, m/s²."""
+
+
+@dataclass(frozen=True)
 class Status(Message):
     """What the boat makes of the commands, boat to pilot."""
 
@@ -88,7 +98,8 @@ class Command(Message):
     """Direction of each thruster from the bow toward positive sway, rad; of use to azimuths alone."""
 
 
-KINDS: dict[str, type[Message]] = {kind.__name__.lower(): kind for kind in (Position, Heading, Gyro, Status, Command)}
+_ALL = (Position, Heading, Gyro, Acceleration, Status, Command)
+KINDS: dict[str, type[Message]] = {kind.__name__.lower(): kind for kind in _ALL}
 """Messages by the name that `type` gives them."""
 
 _HINTS = {kind: get_type_hints(kind) for kind in KINDS.values()}

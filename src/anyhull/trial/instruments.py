@@ -1,4 +1,4 @@
-"""The twin's sensors: RTK position at 7 Hz, heading and gyro at 100 Hz, as noisy, biased and late as such are."""
+"""The twin's sensors: RTK position at 7 Hz, heading and IMU at 100 Hz, as noisy, biased and late as such are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anyhull.arithmetic import wrap
-from anyhull.boat.messages import Gyro, Heading, Message, Position
+from anyhull.boat.messages import Acceleration, Gyro, Heading, Message, Position
+from anyhull.trial.water import GRAVITY
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,12 @@ class Instruments:
     """Of the yaw rate's bias at the start, rad/s."""
     gyro_walk: float = 2e-5
     """By which that wanders, rad/s/√s."""
+    push_noise: float = 0.05
+    """Of an acceleration on each axis, m/s²: a MEMS accelerometer on a boat whose thrusters shake it."""
+    push_bias: float = 0.05
+    """Of its slow error, m/s², over half a minute: gravity at an attitude that is 0.3° wrong."""
+    push_leak: float = 0.1
+    """Share of gravity along the slope of the waves that the attitude does not take out."""
     fast_late: float = 0.005
     """Least time from a heading or yaw rate to its arrival, s."""
     fast_jitter: float = 0.002
@@ -79,6 +86,8 @@ class Sensing:
         self._fix_bias = s.fix_bias * random.standard_normal(2)
         self._heading_bias = s.heading_bias * random.standard_normal()
         self._gyro_bias = s.gyro_bias * random.standard_normal()
+        self._push_bias = s.push_bias * random.standard_normal(2)
+        self._before: tuple[float, float, float] | None = None
         self._fixes = self._fast = 0
         self._fix_phase = random.uniform(0, 1 / s.fix_rate)
         self._fast_arrived = self._fix_arrived = self._back = 0.0
@@ -101,6 +110,8 @@ class Sensing:
             readings.append(Reading(arrives, Heading, time, {"psi": heading}))
             rate = float(r + self._gyro_bias + s.gyro_noise * c)
             readings.append(Reading(arrives, Gyro, time, {"rate": rate}))
+            x_y = self._push(time, state, slope)
+            readings.append(Reading(arrives, Acceleration, time, {"x": x_y[0], "y": x_y[1]}))
         if time >= self._fix_phase + self._fixes / s.fix_rate - 1e-9:
             self._fixes += 1
             noise = self._random.standard_normal(4)
@@ -118,3 +129,21 @@ class Sensing:
                 place = (x + cos * a_x - sin * a_y + error[0], y + sin * a_x + cos * a_y + error[1])
                 readings.append(Reading(arrives, Position, time, {"x": float(place[0]), "y": float(place[1])}))
         return readings
+
+    def _push(self, time: float, state: tuple[float, ...], slope: tuple[float, float]) -> tuple[float, float]:
+        """The acceleration over the last interval in the body frame, m/s², with its errors."""
+        s = self.instruments
+        _, _, psi, u, v, _ = state
+        cos, sin = math.cos(psi), math.sin(psi)
+        x, y = cos * u - sin * v, sin * u + cos * v
+        before, self._before = self._before or (time - 1.0, x, y), (time, x, y)
+        a_x, a_y = ((now - then) / (time - before[0]) for now, then in zip((x, y), before[1:], strict=True))
+        g_x, g_y = (s.push_leak * GRAVITY * value for value in slope)
+        keep = math.exp(-1 / (s.fast_rate * 30.0))
+        normals = self._random.standard_normal(4)
+        self._push_bias = keep * self._push_bias + math.sqrt(1 - keep * keep) * s.push_bias * normals[:2]
+        error = self._push_bias + s.push_noise * normals[2:]
+        return (
+            float(cos * (a_x - g_x) + sin * (a_y - g_y) + error[0]),
+            float(cos * (a_y - g_y) - sin * (a_x - g_x) + error[1]),
+        )
