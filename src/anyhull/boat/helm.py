@@ -16,6 +16,7 @@ import math
 import random
 import time
 from collections import Counter
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -154,12 +155,14 @@ class Helm:
             # As long as it says so, whatever was sent did not arrive: each command is the first one.
             self.guard.stopped()
             self._allocator.reset()
-        decision = self.guard.step(at, asked, estimate, _some(latent), _some(dynamics))
+        # The guard goes by one's own clock, which nobody sets, and is told of a state that is as old by that.
+        seen = replace(estimate, time=estimate.time + now - at)
+        decision = self.guard.step(now, asked, seen, _some(latent), _some(dynamics))
         if decision.reaction == "run" and before not in ("run", "hold"):
             self.controller.reset()
         allocation = self._allocator.allocate(decision.command * self._limits)
         self.commanding = bool(decision.command.any())
-        self.notes.add(*decision.events)
+        self.notes.add(*(event._replace(time=at) for event in decision.events))
         self.notes.counts["stop"] += before in ("run", "hold") and decision.reaction in ("ramp", "hand over")
         self._note_estimator(at)
         self.notes.settle(at)
@@ -171,7 +174,7 @@ class Helm:
         """Ramp down, and give no more commands."""
         if self.guard.reaction != "hand over":
             self.guard.relieve(reason)
-            self.notes.add(self.guard.events[-1])
+            self.notes.add(self.guard.events[-1]._replace(time=self._before or 0.0))
 
     def zero(self, now: float) -> Command:
         """The command that stops the thrusters where they stand."""

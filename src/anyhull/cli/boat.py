@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import random
 import sys
 import time
 from typing import Annotated
 
 import typer
 
+from anyhull.boat.messages import COUNT
 from anyhull.cli.boats import load, until_signal, warn
 from anyhull.cli.output import AsJson, print_json
 from anyhull.errors import InputError
@@ -39,7 +41,8 @@ def boat(
     from anyhull.trial.twin import Nature, Twin
 
     antenna = (setup.sensors.antenna_x, setup.sensors.antenna_y)
-    twin = Twin(setup.vessel, Nature(water=water), seed=seed, antenna=antenna)
+    session = random.SystemRandom().randrange(COUNT)
+    twin = Twin(setup.vessel, Nature(water=water), seed=seed, antenna=antenna, session=session)
     warn(twin.vessel)
     link = UDP(listen or setup.link.peer, peer or setup.link.listen)
     print(f"{twin.vessel.name} at {link.address}, for a pilot at {link.peer} alone", file=sys.stderr, flush=True)

@@ -52,8 +52,12 @@ class Twin:
         seed: int = 0,
         pose: Sequence[float] = (0.0, 0.0, 0.0),
         antenna: tuple[float, float] = (0.0, 0.0),
+        session: int | None = None,
     ) -> None:
-        """At rest at `pose` (m, m, rad); `seed` draws all that is left open. `antenna` is where the file has it, m."""
+        """At rest at `pose` (m, m, rad); `seed` draws all that is left open. `antenna` is where the file has it, m.
+
+        A boat that talks to others needs a `session` that no boat had before it.
+        """
         self.vessel, self.nature = fitted(vessel), nature or Nature()
         n = self.nature
         # Each part has a stream of its own, so that one more draw in one of them changes nothing in the others.
@@ -73,6 +77,8 @@ class Twin:
         # At rest over ground, so the water passes by.
         self._through: Triple = self._over_water((0.0, 0.0, 0.0))
         self._switch_on()
+        if session is not None:
+            self._session = session
 
     @property
     def state(self) -> tuple[float, ...]:
