@@ -457,6 +457,8 @@ def test_what_a_boat_cannot_do_is_a_warning(capsys, tmp_path):
     file.write_text(LAYOUT.replace("{actuation}", "under"))
     assert main(["boat", "--vessel", str(file), "--duration", "0.1", "--listen", ports[0], "--peer", ports[1]]) == 0
     assert "warning: Test boat: sway limit 0, thrusters give 0: no thruster gives any sway" in capsys.readouterr().err
+    assert main(["vessels", "show", str(file)]) == 0
+    assert "warning: sway limit 0, thrusters give 0: no thruster gives any sway" in capsys.readouterr().out
 
 
 def test_a_status_from_before_a_stop_is_not_believed_after_it():

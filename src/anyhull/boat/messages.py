@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, get_type_hints
 
 VERSION = 1
@@ -102,12 +102,15 @@ _ALL = (Position, Heading, Gyro, Acceleration, Status, Command)
 KINDS: dict[str, type[Message]] = {kind.__name__.lower(): kind for kind in _ALL}
 """Messages by the name that `type` gives them."""
 
-_HINTS = {kind: get_type_hints(kind) for kind in KINDS.values()}
+_FIELDS = {
+    kind: [(field.name, get_type_hints(kind)[field.name], field.default is MISSING) for field in fields(kind)]
+    for kind in KINDS.values()
+}
 
 
 def encode(message: Message) -> bytes:
     """A message as JSON."""
-    content = {"v": VERSION, "type": type(message).__name__.lower(), **asdict(message)}
+    content = {"v": VERSION, "type": type(message).__name__.lower(), **vars(message)}
     return json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
 
 
@@ -127,11 +130,11 @@ def decode(datagram: bytes) -> Message:
     if kind is None:
         raise BadMessage("unknown type")
     values: dict[str, Any] = {}
-    for field in fields(kind):
-        if field.name in content:
-            values[field.name] = _read(field.name, content[field.name], _HINTS[kind][field.name])
-        elif field.default is MISSING:
-            raise BadMessage(f"{field.name} missing")
+    for name, hint, required in _FIELDS[kind]:
+        if name in content:
+            values[name] = _read(name, content[name], hint)
+        elif required:
+            raise BadMessage(f"{name} missing")
     message = kind(**values)
     if isinstance(message, Command):
         if len(message.thrusters) != len(message.angles):

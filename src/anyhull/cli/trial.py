@@ -84,7 +84,7 @@ def trial(
     height, period = water.waves
     console = open_console()
     console.print(
-        f"{setup.vessel.name}, {controller_name}, {reference}, {trials} trials from seed {seed}\n"
+        f"{setup.vessel.name}, {controller_name}, {reference}, {trials} trial{'s' * (trials > 1)} from seed {seed}\n"
         f"{sea} sea: wind {water.wind:g} m/s, waves {100 * height:.1f} cm every {period:.1f} s, "
         f"current up to {water.current:g} m/s\n"
     )
