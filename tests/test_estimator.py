@@ -489,3 +489,45 @@ def test_an_accelerometer_that_is_silent_or_wild_leaves_the_boat_as_it_was_witho
     assert estimator.rejected["acceleration", "not a number"] == 100
     assert estimator.at(6.0).health == "ok"
     assert position_error(estimator.at(6.0), 6.0) < 0.05
+
+
+def felt_run(rng, sensors, stop):
+    """Normalized squared error of the state at the end, in a world that is the filter's model with accelerometer."""
+    s, estimator = sensors, Estimator(sensors)
+    p, psi = rng.normal(size=2) * 10, rng.uniform(-np.pi, np.pi)
+    w, c = s.speed * rng.normal(size=2), s.current * rng.normal(size=2)
+    bias, tilt = s.bias * rng.normal(), s.accelerometer_bias * rng.normal(size=2)
+    last_c = math.exp(-FAST / s.current_time)
+    for k in range(round(stop / FAST)):
+        t = k * FAST
+        rate, push = 0.5 * math.sin(0.7 * t), np.array([math.sin(1.3 * t), 0.8 * math.cos(0.9 * t)])
+        if k > 0:
+            before = 0.5 * math.sin(0.7 * (t - FAST))
+            turn = (before + rate) / 2 * FAST
+            change = FAST * push + turn * np.array([w[1], -w[0]])
+            middle, mean = psi + turn / 2, w + change / 2
+            cos, sin = math.cos(middle), math.sin(middle)
+            p = p + FAST * (np.array([cos * mean[0] - sin * mean[1], sin * mean[0] + cos * mean[1]]) + c)
+            psi, w = psi + turn, w + change
+            c = last_c * c + s.current * math.sqrt(1 - last_c**2) * rng.normal(size=2)
+            bias += s.bias_walk * math.sqrt(FAST) * rng.normal()
+            tilt += s.accelerometer_walk * math.sqrt(FAST) * rng.normal(size=2)
+        estimator.gyro(t, rate + bias + s.gyro / math.sqrt(FAST) * rng.normal())
+        estimator.acceleration(t, push + tilt + s.accelerometer / math.sqrt(FAST) * rng.normal(size=2))
+        if k % 14 == 0:
+            estimator.position(t, p + s.position * rng.normal(size=2))
+        estimator.heading(t, psi + s.heading * rng.normal())
+    estimate = estimator.at(t)
+    sin, cos = math.sin(estimate.pose[2]), math.cos(estimate.pose[2])
+    c_x, c_y = estimate.current
+    water = estimate.velocity[:2] - (cos * c_x + sin * c_y, cos * c_y - sin * c_x)
+    error = np.array([*p, psi, *w, bias, *c]) - [*estimate.pose, *water, estimate.bias, *estimate.current]
+    error[2] = wrapped(error[2])
+    return error @ np.linalg.solve(estimate.covariance, error)
+
+
+def test_the_covariance_is_consistent_with_an_accelerometer_too():
+    runs, rng = 40, np.random.default_rng(0)
+    found = np.mean([felt_run(rng, Sensors(), 6.0) for _ in range(runs)])
+    low, high = chi2.ppf([0.0005, 0.9995], 8 * runs) / runs
+    assert low < found < high

@@ -165,8 +165,8 @@ def test_garbage_on_the_port_is_no_matter():
 
 @pytest.mark.parametrize("seed", range(2))
 def test_faults_of_all_kinds_together(seed):
-    faults = random_faults(25.0, np.random.default_rng(seed), every=1.0)
-    found = rig(*faults, seconds=26.0, seed=seed)
+    faults = random_faults(16.0, np.random.default_rng(seed), every=0.5)
+    found = rig(*faults, seconds=17.0, seed=seed)
     assert len({fault.kind for fault in faults}) > len(KINDS) / 2
     assert len(found.helm.notes.events) > 10
 
@@ -267,6 +267,20 @@ def test_a_loop_that_stalls_leaves_periods_out_and_the_guard_sees_it():
     assert np.diff(log.time).max() == pytest.approx(1.0, abs=0.2)
     assert np.sort(np.diff(log.time))[:-2] == pytest.approx(PERIOD, abs=0.011)
     assert helm.phase == "arrived"
+
+
+def test_a_pilot_that_never_hears_a_boat_ends_when_told_and_sends_nothing():
+    class Silence(Pond):
+        def receive(self, timeout):
+            self.now += max(timeout, 0.0)
+            return []
+
+    setup = Setup.load(BOAT)
+    silence, said = Silence(setup.vessel), iter([""] * 20 + ["SIGTERM"] * 100)
+    helm = Helm(setup, PID(setup.vessel), hold())
+    log = drive(helm, silence, clock=silence.clock, stop=lambda: next(said))
+    assert silence.sent == []
+    assert len(log.time) == 0
 
 
 def test_a_helm_needs_thrusters_and_says_nothing_before_it_hears():

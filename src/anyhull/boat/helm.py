@@ -176,10 +176,12 @@ class Helm:
             self.guard.relieve(reason)
             self.notes.add(self.guard.events[-1]._replace(time=self._before or 0.0))
 
-    def zero(self, now: float) -> Command:
-        """The command that stops the thrusters where they stand."""
+    def zero(self, now: float) -> Command | None:
+        """The command that stops the thrusters where they stand; nothing before the boat was heard of."""
+        if not math.isfinite(at := self._clock.at(now)):
+            return None
         self._allocator.reset()
-        return self._say(self._clock.at(now), self._allocator.allocate(np.zeros(3)))
+        return self._say(at, self._allocator.allocate(np.zeros(3)))
 
     def _say(self, at: float, allocation: Allocation) -> Command:
         self._seq += 1

@@ -61,7 +61,8 @@ def drive(
                 ends = clock() + (helm.setup.limits.ramp + RAMPED) / speed
     finally:
         for _ in range(FAREWELL):
-            link.send(helm.zero(clock() * speed))
+            if (zero := helm.zero(clock() * speed)) is not None:
+                link.send(zero)
     return recorder.log()
 
 

@@ -107,11 +107,11 @@ class Sensing:
             arrives = time + s.fast_late + self._random.exponential(s.fast_jitter)
             arrives = self._fast_arrived = max(arrives, self._fast_arrived)
             heading = float(wrap(psi + self._heading_bias + s.heading_noise * b))
-            readings.append(Reading(arrives, Heading, time, {"psi": heading}))
             rate = float(r + self._gyro_bias + s.gyro_noise * c)
             readings.append(Reading(arrives, Gyro, time, {"rate": rate}))
             x_y = self._push(time, state, slope)
             readings.append(Reading(arrives, Acceleration, time, {"x": x_y[0], "y": x_y[1]}))
+            readings.append(Reading(arrives, Heading, time, {"psi": heading}))
         if time >= self._fix_phase + self._fixes / s.fix_rate - 1e-9:
             self._fixes += 1
             noise = self._random.standard_normal(4)
