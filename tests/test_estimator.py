@@ -435,3 +435,99 @@ def test_garbage_from_everywhere_never_raises():
         estimator.position(pick(), pick())
         estimator.at(rng.choice([math.nan, 0.0, 5.0, 1e300]))
     assert estimator.rejected.total() > 3000
+
+
+def jerky(t):
+    """Position and velocity along x, and acceleration, of a boat that goes to and fro in 2 s: 1 m/s² at most."""
+    return -math.cos(math.pi * t) / math.pi**2, math.sin(math.pi * t) / math.pi, math.cos(math.pi * t)
+
+
+def velocity_error(accelerometer, bias=0.0):
+    """Mean error of the surge velocity of the jerky boat, m/s, with or without what the accelerometer says."""
+    estimator, rng, errors = Estimator(), np.random.default_rng(0), []
+    for k in range(3000):
+        t = k * FAST
+        x, u, a = jerky(t)
+        estimator.gyro(t, 0.0)
+        estimator.heading(t, 0.01 * rng.normal())
+        if accelerometer:
+            estimator.acceleration(t, (a + bias + 0.05 * rng.normal(), -bias + 0.05 * rng.normal()))
+        if k % 14 == 0:
+            estimator.position(t, (x + 0.01 * rng.normal(), 0.01 * rng.normal()))
+        if k > 1500 and k % 10 == 0:
+            errors.append(abs(estimator.at(t).velocity[0] - u))
+    return np.mean(errors), estimator
+
+
+def test_an_accelerometer_shows_the_velocity_before_fixes_do():
+    without, _ = velocity_error(accelerometer=False)
+    felt, estimator = velocity_error(accelerometer=True, bias=0.1)
+    assert felt < 0.02
+    assert felt < without / 3
+    assert estimator.at(29.99).covariance.shape == (8, 8)
+    assert estimator.rejected.total() < 5
+
+
+def test_an_accelerometer_is_felt_in_the_frame_of_a_boat_that_turns():
+    # On a circle at 0.6 m/s and 0.2 rad/s: 0.12 m/s² to the side, none ahead; fixes stop at 10 s.
+    estimator = started(10.0)
+    for k in range(1000, 1050):
+        estimator.gyro(k * FAST + FAST, 0.2)
+        estimator.acceleration(k * FAST + FAST, (0.0, 0.12))
+    before, after = started(10.0).at(10.0).velocity, estimator.at(10.5).velocity
+    assert after[:2] == pytest.approx(before[:2], abs=0.03)
+
+
+def test_an_accelerometer_that_is_silent_or_wild_leaves_the_boat_as_it_was_without():
+    estimator = started(5.0)
+    for k in range(500, 600):
+        t = k * FAST + FAST
+        feed(estimator, t - FAST, t)
+        assert not estimator.acceleration(t, (300.0, 0.0))
+        assert not estimator.acceleration(t + 1e-3, (math.nan, 0.0))
+    assert estimator.rejected["acceleration", "improbable"] == 100
+    assert estimator.rejected["acceleration", "not a number"] == 100
+    assert estimator.at(6.0).health == "ok"
+    assert position_error(estimator.at(6.0), 6.0) < 0.05
+
+
+def felt_run(rng, sensors, stop):
+    """Normalized squared error of the state at the end, in a world that is the filter's model with accelerometer."""
+    s, estimator = sensors, Estimator(sensors)
+    p, psi = rng.normal(size=2) * 10, rng.uniform(-np.pi, np.pi)
+    w, c = s.speed * rng.normal(size=2), s.current * rng.normal(size=2)
+    bias, tilt = s.bias * rng.normal(), s.accelerometer_bias * rng.normal(size=2)
+    last_c = math.exp(-FAST / s.current_time)
+    for k in range(round(stop / FAST)):
+        t = k * FAST
+        rate, push = 0.5 * math.sin(0.7 * t), np.array([math.sin(1.3 * t), 0.8 * math.cos(0.9 * t)])
+        if k > 0:
+            before = 0.5 * math.sin(0.7 * (t - FAST))
+            turn = (before + rate) / 2 * FAST
+            change = FAST * push + turn * np.array([w[1], -w[0]])
+            middle, mean = psi + turn / 2, w + change / 2
+            cos, sin = math.cos(middle), math.sin(middle)
+            p = p + FAST * (np.array([cos * mean[0] - sin * mean[1], sin * mean[0] + cos * mean[1]]) + c)
+            psi, w = psi + turn, w + change
+            c = last_c * c + s.current * math.sqrt(1 - last_c**2) * rng.normal(size=2)
+            bias += s.bias_walk * math.sqrt(FAST) * rng.normal()
+            tilt += s.accelerometer_walk * math.sqrt(FAST) * rng.normal(size=2)
+        estimator.gyro(t, rate + bias + s.gyro / math.sqrt(FAST) * rng.normal())
+        estimator.acceleration(t, push + tilt + s.accelerometer / math.sqrt(FAST) * rng.normal(size=2))
+        if k % 14 == 0:
+            estimator.position(t, p + s.position * rng.normal(size=2))
+        estimator.heading(t, psi + s.heading * rng.normal())
+    estimate = estimator.at(t)
+    sin, cos = math.sin(estimate.pose[2]), math.cos(estimate.pose[2])
+    c_x, c_y = estimate.current
+    water = estimate.velocity[:2] - (cos * c_x + sin * c_y, cos * c_y - sin * c_x)
+    error = np.array([*p, psi, *w, bias, *c]) - [*estimate.pose, *water, estimate.bias, *estimate.current]
+    error[2] = wrapped(error[2])
+    return error @ np.linalg.solve(estimate.covariance, error)
+
+
+def test_the_covariance_is_consistent_with_an_accelerometer_too():
+    runs, rng = 40, np.random.default_rng(0)
+    found = np.mean([felt_run(rng, Sensors(), 6.0) for _ in range(runs)])
+    low, high = chi2.ppf([0.0005, 0.9995], 8 * runs) / runs
+    assert low < found < high

@@ -15,6 +15,8 @@ def controller(log: Log) -> str:
 
 def sea_in_words(log: Log) -> str:
     """The sea of a run in words: the name of the preset, or what it is made of."""
+    if "water" in log.about:
+        return f"sea trial, {log.about['sea_name']} sea" if "sea_name" in log.about else "sea trial"
     about = log.about.get("sea")
     if not about:
         return "sea unknown"

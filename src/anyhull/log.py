@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ FORMAT = 1
 """Version of the file format."""
 
 SHAPES = {"time": (), "state": (6,), "reference": (6,), "command": (3,), "current": (2,), "force": (3,)}
+OPTIONAL = ("latent", "estimate")
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,13 @@ class Log:
     """The controller's latent where it has one, (n, d)."""
     about: dict[str, Any] = field(default_factory=dict)
     """Vessel, controller, sea and seed of the run."""
+    estimate: Array | None = None
+    """What the boat believed its state to be, where the run had a boat that could be wrong, (n, 6)."""
+
+    @property
+    def believed(self) -> Log:
+        """The run as the boat saw it: its estimate in place of its state."""
+        return self if self.estimate is None else replace(self, state=self.estimate, estimate=None)
 
     @property
     def position_error(self) -> Array:
@@ -102,8 +110,7 @@ class Log:
         if path.suffix != ".npz":
             raise InputError(f"{path}: a log is saved as a NumPy archive: give a path that ends in .npz")
         arrays = {name: getattr(self, name) for name in SHAPES}
-        if self.latent is not None:
-            arrays["latent"] = self.latent
+        arrays |= {name: getattr(self, name) for name in OPTIONAL if getattr(self, name) is not None}
         with whole(path) as temporary, temporary.open("wb") as file:
             np.savez_compressed(file, about=json.dumps({"format": FORMAT, **self.about}), **arrays)
         return path
@@ -127,7 +134,7 @@ class Log:
                 raise InputError(
                     f"{path}: {name} has shape {arrays[name].shape}: must be (n, {', '.join(map(str, shape))})"
                 )
-        return Log(**arrays, latent=content.get("latent"), about=about)
+        return Log(**arrays, latent=content.get("latent"), estimate=content.get("estimate"), about=about)
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Path, errors and commands on one page, saved to `path` if given. Needs Matplotlib."""

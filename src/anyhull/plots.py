@@ -130,19 +130,27 @@ def _draw_path(panel: Axes, log: Log) -> None:
 
 
 def _draw_errors(position: Axes, heading: Axes, log: Log) -> None:
-    for panel, values, label in (
-        (position, 100 * log.position_error, "position\nerror (cm)"),
-        (heading, np.degrees(log.heading_error), "heading\nerror (deg)"),
+    seen = log.believed
+    for panel, values, believed, label in (
+        (position, 100 * log.position_error, 100 * seen.position_error, "position\nerror (cm)"),
+        (heading, np.degrees(log.heading_error), np.degrees(seen.heading_error), "heading\nerror (deg)"),
     ):
-        panel.plot(log.time, values, color=BLUE, lw=1.3)
+        panel.plot(log.time, values, color=BLUE, lw=1.3, label="true")
         panel.fill_between(log.time, values, color=SKY, lw=0)
+        if log.estimate is not None:
+            panel.plot(log.time, believed, color=ORANGE, lw=0.9, label="estimated")
         panel.axhline(0, color=INK, lw=0.7)
         panel.set_ylabel(label)
         # Rounding errors are not worth a look.
-        low, high = min(float(values.min()), -1e-3), max(float(values.max()), 1e-3)
+        low, high = (
+            min(float(values.min()), float(believed.min()), -1e-3),
+            max(float(values.max()), float(believed.max()), 1e-3),
+        )
         panel.set_ylim(low - 0.12 * (high - low), high + 0.12 * (high - low))
         panel.ticklabel_format(axis="y", useOffset=False, scilimits=(-4, 5))
     position.set_ylim(bottom=0)
+    if log.estimate is not None:
+        position.legend(loc="lower right", bbox_to_anchor=(1.0, 0.97), ncols=2, frameon=False, fontsize=9.5)
 
 
 def _draw_command(panel: Axes, log: Log, axis: int) -> None:

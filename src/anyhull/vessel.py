@@ -60,6 +60,9 @@ The paper's rectangle: 0.6 m/s, 2 m corners, so 0.3 rad/s, and a sway of some ce
 """
 
 
+BOAT_TABLES = ("link", "guard", "fence", "sensors")
+"""Tables of a boat's file that say nothing of the vessel; `anyhull.boat.setup` reads them."""
+
 PLATFORMS = ("platform-a", "platform-b", "roboat-1", "roboat-2", "roboat-3")
 """The paper's five vessels."""
 
@@ -315,7 +318,7 @@ def _with_limits(table: dict[str, Any]) -> dict[str, Any]:
 
 def _parse(text: str, where: str) -> Vessel:
     try:
-        table = tomllib.loads(text)
+        table = {key: value for key, value in tomllib.loads(text).items() if key not in BOAT_TABLES}
         if isinstance(layout := table.get("thrusters", []), list):
             table["thrusters"] = tuple(build(Thruster, entry, f"thrusters[{i}].") for i, entry in enumerate(layout))
             table = _with_limits(table)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from anyhull.boat.estimator import Estimate, Estimator
 from anyhull.boat.fence import Circle, Fence, Polygon
 from anyhull.boat.filter import Sensors
 from anyhull.boat.guard import Decision, Event, Guard, Limits
+from anyhull.boat.link import UDP, Link
+from anyhull.boat.setup import Setup
 
 if TYPE_CHECKING:
     from anyhull.boat.allocation import Allocation, Allocator
+    from anyhull.boat.helm import Helm
+    from anyhull.boat.loop import drive
 
 __all__ = [
+    "UDP",
     "Allocation",
     "Allocator",
     "Circle",
@@ -22,18 +28,22 @@ __all__ = [
     "Event",
     "Fence",
     "Guard",
+    "Helm",
     "Limits",
+    "Link",
     "Polygon",
     "Sensors",
+    "Setup",
+    "drive",
 ]
+
+# Imported when asked for: they need a solver, which boats with their own allocation do without.
+_LATER = {"Allocation": "allocation", "Allocator": "allocation", "Helm": "helm", "drive": "loop"}
 
 
 def __getattr__(name: str) -> Any:
-    # Imported when asked for: it needs a solver, which boats with their own allocation do without.
-    if name in ("Allocation", "Allocator"):
-        from anyhull.boat import allocation
-
-        return getattr(allocation, name)
+    if name in _LATER:
+        return getattr(import_module(f"anyhull.boat.{_LATER[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,5 +1,7 @@
 """Where the boat is and how it moves, from RTK position, heading and gyro as they come in, and whether to trust it.
 
+An accelerometer is of use, but the boat may go without.
+
 The filter itself, and what it can say of the current, is in `anyhull.boat.filter`.
 
 Measurements come with their own time stamps, each sensor's in order. One that arrives after later ones of other
@@ -31,6 +33,7 @@ from anyhull.boat.filter import (
     BIAS,
     CURRENT,
     PSI,
+    SIZE,
     Array,
     Belief,
     Measurement,
@@ -114,10 +117,14 @@ class Estimator:
         """Take a yaw rate in rad/s; whether it is used."""
         return self._take("gyro", time, rate, 1, self.sensors.gyro)
 
+    def acceleration(self, time: float, acceleration: ArrayLike) -> bool:
+        """Take an acceleration (surge, sway) in m/s², level and without gravity; whether it is used."""
+        return self._take("acceleration", time, acceleration, 2, self.sensors.accelerometer)
+
     def at(self, now: float) -> Estimate:
         """The state at a time, predicted from the last measurement."""
         if self._belief is None:
-            belief = Belief(now, np.full(8, math.nan), np.full((8, 8), math.nan), math.nan, {}, {})
+            belief = Belief(now, np.full(SIZE, math.nan), np.full((SIZE, SIZE), math.nan), math.nan, {}, {})
         else:
             belief = self._belief.copy()
             if belief.time < now <= belief.time + FARTHEST:
@@ -131,7 +138,7 @@ class Estimator:
             velocity_covariance=belief.over_ground_covariance,
             current=mean[CURRENT],
             bias=float(mean[BIAS]),
-            covariance=belief.covariance,
+            covariance=belief.covariance[:8, :8],
             health=health,
             reason=reason,
         )
@@ -157,7 +164,7 @@ class Estimator:
         elif not self._insert(m):
             self._reject(stream, "improbable")
             disagreed = m.time - self._belief.improbable.get(stream, m.time)
-            if disagreed >= self.sensors.stubborn:
+            if stream != "acceleration" and disagreed >= self.sensors.stubborn:
                 self._restart(f"{stream} improbable", f" for {disagreed:.1f} s")
             return False
         self.accepted[stream] += 1

@@ -14,6 +14,13 @@ covariance, 2 on average if all is right, the noise of w is multiplied by
 so that a livelier boat than `Sensors.acceleration` says is followed too, and a calm one is not disturbed. The velocity
 of interest is the one over ground, nu = w + R(psi)ᵀ c, which positions show directly.
 
+Positions at 7 Hz show a change of velocity some 0.3 s late, which is too late for a controller that works within that
+time. An accelerometer, where there is one, shows it at once. Then w is driven by what it says, f, less its own bias a:
+
+    w' = f - a - r × w + noise,   a' = noise
+
+and as before while it is silent. It tells nothing of the current, and so nothing of how nu divides into w and c.
+
 How that divides into w and c they show hardly: only as the boat turns, by which part of its velocity turns with it and
 which stays, against the prior that boats stop and currents last. Held at one heading the current is not observable, its
 covariance stays near the prior's, and nobody should steer by it. It is in the state so that drift does not pass for
@@ -33,9 +40,10 @@ from anyhull.arithmetic import wrap
 from anyhull.toml import check_types, require
 
 Array = NDArray[np.float64]
-Stream = Literal["position", "heading", "gyro"]
+Stream = Literal["position", "heading", "gyro", "acceleration"]
 
-X, Y, PSI, U, V, BIAS, C_X, C_Y = range(8)
+X, Y, PSI, U, V, BIAS, C_X, C_Y, A_X, A_Y = range(10)
+SIZE = 10
 PLACE, WATER, CURRENT = slice(X, Y + 1), slice(U, V + 1), slice(C_X, C_Y + 1)
 
 GATE = 16.0
@@ -43,6 +51,9 @@ GATE = 16.0
 
 LIVELIER, LIVELIEST = 0.15, 10.0
 """How fast, and how far, fixes that surprise raise the acceleration assumed of the boat."""
+
+FIERCEST = 20.0
+"""Acceleration above which it is improbable, m/s²: more than any boat has."""
 
 LONGEST_STEP = 0.1
 """Longest step of the prediction, s."""
@@ -63,7 +74,13 @@ class Sensors:
     bias_walk: float = 1e-4
     """By which the bias wanders, rad/s/√s."""
     acceleration: float = 0.2
-    """By which the velocity wanders at least, m/s/√s."""
+    """By which the velocity wanders at least, m/s/√s, without an accelerometer."""
+    accelerometer: float = 0.05
+    """By which it wanders with one, m/s/√s: its noise, and what roll and pitch let through of gravity."""
+    accelerometer_bias: float = 0.1
+    """Of the accelerometer's bias on each axis at the start, m/s²: gravity at a tilt of 0.6°."""
+    accelerometer_walk: float = 0.01
+    """By which that wanders, m/s²/√s."""
     speed: float = 1.0
     """Of the velocity through the water, m/s; with `acceleration` it gives T_w = 2 speed² / acceleration² = 50 s."""
     current: float = 0.2
@@ -96,7 +113,7 @@ class Sensors:
 
 
 class Measurement(NamedTuple):
-    """What one sensor said: (x, y), (psi,) or (yaw rate,)."""
+    """What one sensor said: (x, y), (psi,), (yaw rate,) or (surge, sway acceleration)."""
 
     stream: Stream
     time: float
@@ -119,12 +136,14 @@ class Belief:
     """Since when each sensor has been improbable, s."""
     liveliness: float = 1.0
     """How many times `Sensors.acceleration` the boat seems to have."""
+    push: tuple[float, ...] = (0.0, 0.0)
+    """The last acceleration measured, m/s²."""
 
     def copy(self) -> Belief:
         """One that may be changed apart from this."""
         mean, covariance = self.mean.copy(), self.covariance.copy()
         accepted, improbable = dict(self.accepted), dict(self.improbable)
-        return Belief(self.time, mean, covariance, self.gyro, accepted, improbable, self.liveliness)
+        return Belief(self.time, mean, covariance, self.gyro, accepted, improbable, self.liveliness, self.push)
 
     @property
     def over_ground(self) -> Array:
@@ -138,7 +157,7 @@ class Belief:
         """Of (u, v) over ground, shape (2, 2)."""
         sin, cos = math.sin(self.mean[PSI]), math.cos(self.mean[PSI])
         c_x, c_y = self.mean[[C_X, C_Y]]
-        jacobian = np.zeros((2, 8))
+        jacobian = np.zeros((2, SIZE))
         jacobian[0, [PSI, U, C_X, C_Y]] = -sin * c_x + cos * c_y, 1.0, cos, sin
         jacobian[1, [PSI, V, C_X, C_Y]] = -cos * c_x - sin * c_y, 1.0, -sin, cos
         covariance: Array = jacobian @ self.covariance @ jacobian.T
@@ -151,11 +170,12 @@ def begin(place: Measurement, head: Measurement, gyro: float, sensors: Sensors) 
     # Between the two the boat may have moved.
     gap = s.speed * abs(place.time - head.time)
     spread = [place.std + gap, place.std + gap, head.std, s.speed, s.speed, s.bias, s.current, s.current]
+    spread += [s.accelerometer_bias] * 2
     x, y = _antenna(psi, s)
-    jacobian = np.eye(8)
+    jacobian = np.eye(SIZE)
     jacobian[[X, Y], PSI] = y, -x
     covariance = jacobian @ np.diag(np.square(spread)) @ jacobian.T
-    mean = np.array([place.value[0] - x, place.value[1] - y, wrap(psi), 0.0, 0.0, 0.0, 0.0, 0.0])
+    mean = np.array([place.value[0] - x, place.value[1] - y, wrap(psi), *[0.0] * (SIZE - 3)])
     time = max(place.time, head.time)
     return Belief(time, mean, covariance, gyro, {"position": place.time, "heading": head.time}, {})
 
@@ -168,10 +188,18 @@ def predict(belief: Belief, time: float, sensors: Sensors) -> None:
     if dt <= 0:
         return
     belief.time = time
-    last_w, last_c = math.exp(-dt * s.acceleration**2 / (2 * s.speed**2)), math.exp(-dt / s.current_time)
-    noise_w, noise_c = (belief.liveliness * s.speed) ** 2 * (1 - last_w**2), s.current**2 * (1 - last_c**2)
-    noise = np.diag([0.0, 0.0, s.gyro**2 * dt, noise_w, noise_w, s.bias_walk**2 * dt, noise_c, noise_c])
-    f = np.diag([1.0, 1.0, 1.0, last_w, last_w, 1.0, last_c, last_c])
+    felt = time - belief.accepted.get("acceleration", -math.inf) <= LONGEST_STEP
+    last_c = math.exp(-dt / s.current_time)
+    noise_c, noise_a = s.current**2 * (1 - last_c**2), s.accelerometer_walk**2 * dt
+    if felt:
+        last_w, noise_w = 1.0, (belief.liveliness * s.accelerometer) ** 2 * dt
+    else:
+        last_w = math.exp(-dt * s.acceleration**2 / (2 * s.speed**2))
+        noise_w = (belief.liveliness * s.speed) ** 2 * (1 - last_w**2)
+    noise = np.diag(
+        [0.0, 0.0, s.gyro**2 * dt, noise_w, noise_w, s.bias_walk**2 * dt, noise_c, noise_c, noise_a, noise_a]
+    )
+    f = np.diag([1.0, 1.0, 1.0, last_w, last_w, 1.0, last_c, last_c, 1.0, 1.0])
     f[PSI, BIAS] = -dt
     f[X, C_X] = f[Y, C_Y] = dt
     mean, covariance = belief.mean, belief.covariance
@@ -180,13 +208,22 @@ def predict(belief: Belief, time: float, sensors: Sensors) -> None:
         middle = mean[PSI] + turn / 2
         cos, sin = math.cos(middle) * dt, math.sin(middle) * dt
         u, v = mean[U], mean[V]
+        if felt:
+            gain_u = (belief.push[0] - mean[A_X]) * dt + turn * v
+            gain_v = (belief.push[1] - mean[A_Y]) * dt - turn * u
+            f[U, V], f[V, U], f[U, A_X], f[V, A_Y] = turn, -turn, -dt, -dt
+            f[U, BIAS], f[V, BIAS] = -v * dt, u * dt
+            u, v = u + gain_u / 2, v + gain_v / 2
         x, y = cos * u - sin * v, sin * u + cos * v
         f[X, PSI], f[X, U], f[X, V] = -y, cos, -sin
         f[Y, PSI], f[Y, U], f[Y, V] = x, sin, cos
         mean[X] += x + mean[C_X] * dt
         mean[Y] += y + mean[C_Y] * dt
         mean[PSI] = wrap(mean[PSI] + turn)
-        mean[WATER] *= last_w
+        if felt:
+            mean[WATER] += gain_u, gain_v
+        else:
+            mean[WATER] *= last_w
         mean[CURRENT] *= last_c
         # Half before the step and half after, so that a long step correlates position and velocity as short ones do.
         covariance = f @ (covariance + noise / 2) @ f.T + noise / 2
@@ -201,6 +238,13 @@ def use(belief: Belief, m: Measurement, sensors: Sensors) -> bool:
             belief.gyro = (belief.gyro + m.value[0]) / 2
         predict(belief, m.time, sensors)
         belief.gyro = m.value[0]
+    elif m.stream == "acceleration":
+        if max(map(abs, m.value)) > FIERCEST:
+            belief.improbable.setdefault(m.stream, m.time)
+            return False
+        belief.push = tuple((a + b) / 2 for a, b in zip(belief.push, m.value, strict=True))
+        predict(belief, m.time, sensors)
+        belief.push = m.value
     else:
         predict(belief, m.time, sensors)
         if not _correct(belief, m, sensors):
@@ -215,12 +259,12 @@ def _correct(belief: Belief, m: Measurement, sensors: Sensors) -> bool:
     """Correct a belief, unless the measurement is improbable: gain K = P Hᵀ S⁻¹, covariance in Joseph's form."""
     mean, covariance = belief.mean, belief.covariance
     if m.stream == "heading":
-        h = np.zeros((1, 8))
+        h = np.zeros((1, SIZE))
         h[0, PSI] = 1.0
         innovation = np.array([wrap(m.value[0] - mean[PSI])])
     else:
         x, y = _antenna(mean[PSI], sensors)
-        h = np.eye(2, 8)
+        h = np.eye(2, SIZE)
         h[:, PSI] = -y, x
         innovation = np.array(m.value) - mean[PLACE] - (x, y)
     across = covariance @ h.T
@@ -234,7 +278,7 @@ def _correct(belief: Belief, m: Measurement, sensors: Sensors) -> bool:
     gain = across @ inverse
     belief.mean = mean + gain @ innovation
     belief.mean[PSI] = wrap(belief.mean[PSI])
-    kept = np.eye(8) - gain @ h
+    kept = np.eye(SIZE) - gain @ h
     covariance = kept @ covariance @ kept.T + m.std**2 * (gain @ gain.T)
     belief.covariance = (covariance + covariance.T) / 2
     return True

@@ -23,6 +23,8 @@ Recovery. A hold ends with its fault, and no hold of any faults together lasts l
 goes on until nothing has called for more than `run` for `settle`. A ramp that lasts `surrender` becomes a hand over,
 but not before the boat has run for the first time, while it waits for its sensors. A hand over is for good: only
 `Guard.rearm` ends it, and not while anything is wrong. The way back starts from the command then sent, in steps.
+A boat that stops its thrusters by itself, as its watchdog does when no command arrives, is where the steps would start
+from the wrong place: `Guard.stopped` tells of it.
 
 Each fault leaves an `Event` when it begins and when it is over, and so does each change of reaction.
 """
@@ -204,6 +206,16 @@ class Guard:
             self.reaction, self._changed = "run", self._time
             self.events.append(Event(self._stamp, "reaction", "run: rearmed"))
         return self.reaction == "run"
+
+    def relieve(self, reason: str) -> None:
+        """Hand the boat over for a reason of the caller's, as when it is to stop."""
+        if self.reaction != "hand over":
+            self.reaction, self._changed = "hand over", self._time
+            self.events.append(Event(self._stamp, "reaction", f"hand over: {reason}"))
+
+    def stopped(self) -> None:
+        """Hear that the boat has stopped its thrusters by itself: the next command starts from none."""
+        self._out = np.zeros(3)
 
     @property
     def _stamp(self) -> float:

@@ -75,6 +75,9 @@ def show(
     if boat.thrusters:
         console.print()
         console.print(_layout(boat))
+    for short in boat.shortcomings():
+        given = f"{short.axis} limit {short.limit:.4g}, thrusters give {short.attainable:.4g}"
+        console.print(f"warning: {given}: {short.advice}", soft_wrap=True)
     for what, text in (("Source", boat.source), ("Caveats", boat.caveats)):
         if text:
             console.print(f"\n{what}: {text}")
@@ -129,4 +132,5 @@ def _facts(name: str, vessel: Vessel) -> dict[str, Any]:
         "yaw_unstable_above": vessel.yaw_unstable_above,
         "actuation": vessel.actuation,
         "outside": [entry._asdict() for entry in vessel.envelope()],
+        "shortcomings": [entry._asdict() for entry in vessel.shortcomings()],
     }

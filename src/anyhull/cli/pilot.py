@@ -1,0 +1,81 @@
+"""`anyhull pilot`: the loop on the boat, by the wall clock."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anyhull.boat.link import UDP
+from anyhull.cli.boats import load, until_signal, warn
+from anyhull.cli.controllers import controller, names
+from anyhull.cli.output import AsJson, open_console, print_json
+from anyhull.cli.references import shape
+from anyhull.cli.sail import check_outputs
+from anyhull.errors import InputError
+
+
+def pilot(
+    boat: Annotated[
+        str, typer.Argument(help="The boat's TOML file: the vessel, its thrusters, and [link] and others.")
+    ],
+    controller_name: Annotated[str, typer.Option("--controller", help=f"{', '.join(names())}.")] = "student",
+    reference: Annotated[str, typer.Option(help="line, circle, rectangle, eight or hold.")] = "rectangle",
+    speed: Annotated[float | None, typer.Option(help="m/s.")] = None,
+    laps: Annotated[float | None, typer.Option(help="Times round a closed path.")] = None,
+    listen: Annotated[str | None, typer.Option(help="Address of the pilot; by default the file's.")] = None,
+    peer: Annotated[str | None, typer.Option(help="Address of the boat; by default the file's.")] = None,
+    time_factor: Annotated[
+        float, typer.Option(help="How much faster than the wall clock, for a simulated boat.")
+    ] = 1.0,
+    plot: Annotated[Path | None, typer.Option(help="Write path, errors and commands to this picture.")] = None,
+    out: Annotated[Path, typer.Option(help="Write the log to this .npz.")] = Path("pilot.npz"),
+    as_json: AsJson = False,
+) -> None:
+    """Steer a boat along a reference that starts at the origin; SIGINT or SIGTERM stop it in order."""
+    check_outputs(plot, None, out)
+    if not 0 < time_factor <= 100:
+        raise InputError(f"time-factor = {time_factor:g}: must be positive and at most 100")
+    setup = load(boat)
+    wanted = {name: value for name, value in (("speed", speed), ("laps", laps)) if value is not None}
+    path = shape(reference, wanted, None)
+    from anyhull.boat.helm import Helm
+    from anyhull.boat.loop import drive
+    from anyhull.cli.live import Lines, View
+
+    helm = Helm(setup, controller(controller_name, setup.vessel), path)
+    warn(setup.vessel, path)
+    link = UDP(listen or setup.link.listen, peer or setup.link.peer)
+    print(
+        f"pilot of {setup.vessel.name} at {link.address}, for a boat at {link.peer} alone", file=sys.stderr, flush=True
+    )
+    with ExitStack() as stack:
+        stack.callback(link.close)
+        stopped = stack.enter_context(until_signal())
+        shown: View | Lines = View(helm) if sys.stderr.isatty() else Lines(helm)
+        stack.enter_context(shown)
+        log = drive(helm, link, speed=time_factor, stop=stopped, on_beat=shown.show)
+    log = replace(log, about=log.about | {"controller": controller_name, "reference": {"shape": reference} | wanted})
+    if not len(log.time):
+        raise InputError(
+            f"{link.peer}: nothing heard that gives a state; is the boat there, and sends to {link.address}?"
+        )
+    files = {"log": str(log.save(out))}
+    if plot:
+        log.plot(plot)
+        files["plot"] = str(plot)
+    ended = stopped() or helm.phase
+    if as_json:
+        told = {"boat": boat, "controller": controller_name, "ended": ended, "metrics": asdict(log.metrics())}
+        print_json(told | {"noted": log.about["noted"], "heard": log.about["heard"], "files": files})
+        return
+    console = open_console()
+    metrics = log.metrics()
+    console.print(f"ended: {ended}, thrusters at zero, {log.time[-1]:.1f} s")
+    console.print(f"position {metrics.position_cm:.1f} cm, heading {metrics.heading_deg:.1f}°, of the estimated state")
+    for what, file in files.items():
+        console.print(f"{what}: {file}", soft_wrap=True)

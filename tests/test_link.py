@@ -1,0 +1,243 @@
+"""The link: messages that survive the wire and garbage that does not, one's own peer alone, clocks and sequences."""
+
+import json
+import math
+import socket
+
+import numpy as np
+import pytest
+
+from anyhull.boat.clock import Clock, Sequence
+from anyhull.boat.link import UDP, Address, Ends
+from anyhull.boat.messages import (
+    LARGEST,
+    Acceleration,
+    BadMessage,
+    Command,
+    Gyro,
+    Heading,
+    Position,
+    Status,
+    decode,
+    encode,
+)
+from anyhull.boat.setup import Setup
+from anyhull.errors import InputError
+
+MESSAGES = [
+    Position(7, 0, 12.5, 1.0, -2.0),
+    Position(7, 1, 12.5, 1.0, -2.0, 0.02),
+    Heading(7, 2, 12.51, 3.1),
+    Gyro(7, 3, 12.51, -0.2),
+    Acceleration(7, 3, 12.51, -0.2, 1.0),
+    Status(7, 4, 12.6, (0.5, -1.0), False, 41),
+    Command(8, 42, 12.6, (0.5, -1.0), (0.0, 1.5)),
+]
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_a_message_comes_out_as_it_went_in(message):
+    assert decode(encode(message)) == message
+
+
+def changed(message, **values):
+    return json.dumps(json.loads(encode(message)) | values).encode()
+
+
+@pytest.mark.parametrize(
+    ("datagram", "reason"),
+    [
+        (b"", "not JSON"),
+        (b"\xff\xfe\x00", "not JSON"),
+        (b"[" * LARGEST, "not JSON"),
+        (b"[]", "not an object"),
+        (b"null", "not an object"),
+        (b" " * (LARGEST + 1), "too long"),
+        (changed(MESSAGES[0], v=2), "another version"),
+        (changed(MESSAGES[0], type="position "), "unknown type"),
+        (changed(MESSAGES[0], type=["position"]), "unknown type"),
+        (b'{"v":1,"type":"gyro","session":1,"seq":1,"time":1}', "rate missing"),
+        (changed(MESSAGES[0], x=math.nan), "x not finite"),
+        (changed(MESSAGES[0], x=math.inf), "x not finite"),
+        (changed(MESSAGES[0], x="1"), "x not finite"),
+        (changed(MESSAGES[0], x=True), "x not finite"),
+        (changed(MESSAGES[0], x=None), "x not finite"),
+        (changed(MESSAGES[0], x=10**400), "x not finite"),
+        (changed(MESSAGES[0], seq=1.5), "seq not finite"),
+        (changed(MESSAGES[0], seq=-2), "seq not finite"),
+        (changed(MESSAGES[0], seq=2**60), "seq not finite"),
+        (changed(MESSAGES[5], stopped=0), "stopped not true or false"),
+        (changed(MESSAGES[6], thrusters=[0.5, 1.001]), "command outside [-1, 1]"),
+        (changed(MESSAGES[6], thrusters=[0.5]), "not an angle for each thruster"),
+        (changed(MESSAGES[6], thrusters=[0.1] * 33, angles=[0.1] * 33), "thrusters not finite"),
+        (changed(MESSAGES[6], angles=[math.nan, 0.0]), "angles not finite"),
+    ],
+)
+def test_what_is_no_message_is_refused_with_a_reason(datagram, reason):
+    with pytest.raises(BadMessage) as refused:
+        decode(datagram)
+    assert str(refused.value) == reason
+
+
+def test_keys_of_a_later_date_are_passed_over():
+    assert decode(changed(MESSAGES[0], satellites=12)) == MESSAGES[0]
+
+
+def test_random_bytes_and_mangled_messages_never_raise_anything_else():
+    rng = np.random.default_rng(0)
+    whole = [encode(message) for message in MESSAGES]
+    for k in range(3000):
+        datagram = bytearray(whole[k % len(whole)] if k % 2 else rng.bytes(int(rng.integers(1, 300))))
+        for _ in range(int(rng.integers(1, 6))):
+            datagram[int(rng.integers(len(datagram)))] = int(rng.integers(256))
+        try:
+            message = decode(bytes(datagram))
+        except BadMessage:
+            continue
+        if isinstance(message, Command):
+            assert all(abs(command) <= 1 for command in message.thrusters)
+
+
+@pytest.fixture
+def ends():
+    """A pilot's and a boat's end of a link on free ports of loopback."""
+    boat = UDP("127.0.0.1:0", "127.0.0.1:9")
+    pilot = UDP("127.0.0.1:0", boat.address)
+    boat.peer = pilot.address
+    yield pilot, boat
+    pilot.close()
+    boat.close()
+
+
+def test_messages_cross_in_order_and_garbage_is_counted(ends):
+    pilot, boat = ends
+    for message in MESSAGES[:6]:
+        boat.send(message)
+    boat._socket.sendto(b"garbage", pilot.address)
+    boat._socket.sendto(encode(MESSAGES[0]).replace(b"1.0", b"NaN"), pilot.address)
+    received = pilot.receive(1.0)
+    assert [entry.message for entry in received] == MESSAGES[:6]
+    assert pilot.refused == {"not JSON": 1, "x not finite": 1}
+    assert pilot.receive(0.0) == []
+
+
+def test_a_stranger_is_not_heard(ends):
+    pilot, boat = ends
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.sendto(encode(MESSAGES[6]), boat.address)
+        pilot.send(MESSAGES[6])
+        boat.receive(1.0)
+        stranger.sendto(encode(MESSAGES[6]), boat.address)
+        assert boat.receive(1.0) == []
+    assert boat.refused == {"not from the peer": 2}
+
+
+def test_a_peer_that_is_down_is_no_error(ends):
+    pilot, boat = ends
+    boat.close()
+    for _ in range(5):
+        pilot.send(MESSAGES[6])
+        assert pilot.receive(0.01) == []
+
+
+def test_it_listens_on_loopback_unless_told_otherwise(tmp_path):
+    assert Address.read(Ends().listen).host == Address.read(Ends().peer).host == "127.0.0.1"
+    first = UDP("127.0.0.1:0", "127.0.0.1:9")
+    with pytest.raises(InputError, match=r"127.0.0.1:\d+: cannot listen there: Address already in use"):
+        UDP(first.address, "127.0.0.1:9")
+    first.close()
+
+
+BOAT = """
+name = "Test boat"
+m = 20
+X_udot = -5
+Y_vdot = -10
+I_comb = 2
+X_u = 10
+Y_v = 20
+N_r = 2
+Fx = 30
+Fy = 30
+Mz = 10
+"""
+
+
+def test_a_boats_file_holds_link_guard_fence_and_sensors(tmp_path):
+    file = tmp_path / "boat.toml"
+    file.write_text(
+        BOAT + '[link]\nlisten = "127.0.0.1:5000"\n[guard]\nstep = 0.2\n'
+        "[fence]\ncorners = [[-5, -5], [5, -5], [5, 5]]\n[sensors]\nantenna_x = 0.3\n"
+    )
+    setup = Setup.load(file)
+    assert (setup.link.listen, setup.limits.step, setup.sensors.antenna_x) == ("127.0.0.1:5000", 0.2, 0.3)
+    assert setup.fence.inside(0, -1) > 0 > setup.fence.inside(0, 3)
+    assert Setup.load("platform-a").fence is None
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("[link]\nport = 5\n", "link.port = 5: unknown key"),
+        ('[link]\nlisten = "localhost:5"\n', "link.listen = 'localhost:5': must be an IPv4 address and a port"),
+        ('[link]\npeer = "127.0.0.1:0"\n', "link.peer = '127.0.0.1:0': must be an address with a port other than 0"),
+        ('[link]\npeer = "127.0.0.1:47001"\n', "link.peer = '127.0.0.1:47001': must be another address than listen"),
+        ('[link]\npeer = "127.0.0.1:99999"\n', "at most 65535"),
+        ("[guard]\nstep = 0\n", "guard.step = 0: must be positive"),
+        ("[guard]\nstpe = 0.1\n", "guard.stpe = 0.1: unknown key; did you mean 'step'?"),
+        ("[fence]\nx = 0\ny = 0\n", "fence.radius is missing"),
+        ("[fence]\ncorners = [[0, 0], [1, 0]]\n", "fence.corners = .* three or more"),
+        ('[fence]\ncorners = "all"\n', "fence.corners = 'all': must be a list of pairs"),
+        ("[sensors]\nposition = -1\n", "sensors.position = -1: must be positive"),
+    ],
+)
+def test_a_mistake_in_a_boats_file_is_named(tmp_path, table, words):
+    file = tmp_path / "boat.toml"
+    file.write_text(BOAT + table)
+    with pytest.raises(InputError, match=words) as error:
+        Setup.load(file)
+    assert str(error.value).startswith(str(file))
+
+
+def test_the_clock_is_that_of_the_fastest_message_and_follows_drift():
+    clock, rng = Clock(), np.random.default_rng(0)
+    assert math.isnan(clock.at(1.0))
+    for k in range(3000):
+        # A clock 1000 s ahead that loses 100 ppm, messages 5 ms late and more.
+        arrival = k * 0.01
+        assert not clock.hear(1000 + arrival * (1 - 1e-4) - 0.005 - rng.exponential(0.01), arrival)
+    assert clock.at(30.0) == pytest.approx(1030 - 0.003 - 0.005, abs=1e-3)
+
+
+def test_one_bad_stamp_or_a_burst_of_late_ones_sets_no_clock_and_many_do():
+    clock = Clock()
+    for k in range(100):
+        clock.hear(k * 0.01, k * 0.01)
+    assert not clock.hear(1e9, 1.0)
+    # A link that stood still for a second lets everything go at once.
+    assert not any(clock.hear(1.0 + k * 0.01, 2.0) for k in range(100))
+    assert clock.at(2.0) == pytest.approx(2.0)
+    was_set = [clock.hear(5000 + k * 0.01, 2.0 + k * 0.01) for k in range(100)]
+    assert was_set.count(True) == 1
+    assert 0.45 < was_set.index(True) * 0.01 < 0.55
+    assert clock.at(3.0) == pytest.approx(5001.0)
+
+
+def test_a_clock_set_back_a_little_is_followed_in_seconds():
+    clock = Clock()
+    for k in range(1000):
+        clock.hear(k * 0.01 - 0.2 * (k >= 300), k * 0.01)
+    assert clock.at(10.0) == pytest.approx(9.8)
+
+
+def test_sequence_numbers_tell_old_from_new():
+    order = Sequence()
+    assert [order.check(5, seq) for seq in (3, 4, 6)] == ["new", "new", "new"]
+    assert order.lost == 1
+    assert order.check(5, 6) == "duplicate"
+    assert order.check(5, 5) == "late"
+    assert order.check(5, 5) == "duplicate"
+    assert order.lost == 0
+    assert order.check(9, 0) == "restarted"
+    assert order.check(5, 7) == "former session"
+    assert order.check(9, 1) == "new"

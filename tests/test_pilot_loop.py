@@ -1,0 +1,483 @@
+"""The loop on the boat under faults: in simulated time, and with real processes that are stopped and killed."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from anyhull.boat.helm import Helm
+from anyhull.boat.link import Received
+from anyhull.boat.loop import drive
+from anyhull.boat.messages import Command, Gyro, Status
+from anyhull.boat.setup import Setup
+from anyhull.cli import main
+from anyhull.cli.live import View, bar
+from anyhull.control import PID
+from anyhull.dynamics import PERIOD
+from anyhull.errors import InputError
+from anyhull.log import Log
+from anyhull.reference import hold, line, rounded_rectangle
+from anyhull.trial import WATERS, Nature, Twin
+from anyhull.trial.faults import KINDS, Fault, Rig, random_faults
+from anyhull.trial.twin import TICK
+from anyhull.vessel import Vessel
+
+BOAT = Path(__file__).parents[1] / "examples" / "boat-b.toml"
+CALM = Nature(water=WATERS["calm"])
+
+
+def rig(*faults, seconds=11.0, seed=0, **settings):
+    """A boat on the paper's rectangle at half its speed under some faults, after a while."""
+    setup = replace(Setup.load(BOAT), **settings)
+    found = Rig(setup, PID(setup.vessel), rounded_rectangle(speed=0.3), list(faults), nature=CALM, seed=seed)
+    found.run(seconds)
+    assert found.violations == []
+    return found
+
+
+def error(found):
+    """True distance to the reference now, m."""
+    return float(np.hypot(*(np.array(found.twin.state[:2]) - found.beats[-1].reference[:2])))
+
+
+def noted(found, what):
+    return [event for event in found.helm.notes.events if event.what == what]
+
+
+def test_without_faults_nothing_happens():
+    found = rig()
+    assert found.helm.phase == "under way"
+    assert found.helm.notes.counts["stop"] == 0
+    assert found.trips == found.twin.firmware.trips == 0
+    assert found.twin.firmware.rejected == {}
+    assert error(found) < 0.1
+
+
+def test_a_third_of_the_fixes_lost_is_no_matter():
+    found = rig(Fault("fixes lost", 4.0, 7.0, share=0.3))
+    assert found.helm.notes.counts["stop"] == 0
+    assert found.helm.heard["position"] < 0.9 * 7 * 11
+    assert error(found) < 0.15
+
+
+def test_three_seconds_without_a_fix_are_bridged_by_dead_reckoning():
+    found = rig(Fault("fixes lost", 5.0, 3.0))
+    begins, over = noted(found, "reckoning")
+    assert begins.detail.startswith("position silent")
+    assert over.detail == "over"
+    assert over.time - begins.time == pytest.approx(3.0 - 0.7, abs=0.4)
+    assert found.helm.notes.counts["stop"] == 0
+    assert error(found) < 0.25
+
+
+def test_one_heading_turned_about_is_passed_over():
+    found = rig(Fault("heading flipped", 6.0, 0.01))
+    assert found.helm.notes.counts["heading improbable"] == 1
+    assert found.helm.notes.counts["stop"] == 0
+    assert error(found) < 0.1
+
+
+def test_headings_that_stay_turned_about_stop_the_boat_and_it_comes_back():
+    found = rig(Fault("heading flipped", 5.0, 4.0), seconds=20.0)
+    assert noted(found, "estimator restarted, heading improbable")
+    assert found.helm.notes.counts["stop"] >= 1
+    assert found.helm.guard.reaction == "run"
+    assert abs((found.twin.state[2] - found.beats[-1].estimate.pose[2] + np.pi) % (2 * np.pi) - np.pi) < 0.1
+
+
+def test_nan_in_messages_is_refused_and_noted():
+    found = rig(Fault("nan", 5.0, 3.0, share=0.5))
+    assert found.refused["x not finite"] > 10
+    assert found.refused["psi not finite"] > 100
+    first, *_ = noted(found, "refused")
+    assert "not finite" in first.detail
+    assert found.helm.notes.counts["stop"] == 0
+    assert error(found) < 0.15
+
+
+def test_duplicates_and_messages_out_of_order_are_no_matter():
+    found = rig(Fault("duplicated", 4.0, 4.0), Fault("shuffled", 6.0, 4.0, share=0.5))
+    assert noted(found, "duplicate message")
+    assert noted(found, "late message")
+    assert found.helm.estimator.rejected["heading", "out of order"] > 50
+    assert found.helm.notes.counts["stop"] == 0
+    assert error(found) < 0.25
+
+
+@pytest.mark.parametrize("by", [-1000.0, -0.5, 0.5, 20.0, 1e5])
+def test_a_clock_that_is_set_is_found_and_followed(by):
+    found = rig(Fault("clock set", 6.0, size=by), seconds=12.0)
+    assert found.helm.guard.reaction == "run"
+    assert found.beats[-1].estimate.health == "ok"
+    assert found.beats[-1].time == pytest.approx(found.twin.time, abs=0.15)
+    assert len(noted(found, "clock set")) == 1
+    assert found.twin.firmware.rejected["stale"] <= 10
+
+
+def test_a_boat_that_starts_again_is_noticed_and_steered_again():
+    found = rig(Fault("boat restarted", 6.0), seconds=13.0)
+    assert len(noted(found, "boat restarted")) == 1
+    assert found.helm.notes.counts["stop"] == 1
+    assert found.helm.guard.reaction == "run"
+    assert found.twin.firmware.taken > 20
+    assert found.beats[-1].time == pytest.approx(found.twin.time, abs=0.15)
+
+
+def test_a_pilot_that_freezes_is_watched_over_by_the_boat():
+    found = rig(Fault("pilot frozen", 6.0, 2.0), seconds=13.0)
+    assert found.twin.firmware.trips == 1
+    assert [event.what for event in found.helm.notes.events].count("overrun") == 2
+    assert found.helm.guard.reaction == "run"
+
+
+def test_commands_that_do_not_arrive_start_from_zero_when_they_do_again():
+    # The guard knows nothing of a lost uplink but by the boat's status; its step is small, so a jump would show.
+    setup = Setup.load(BOAT)
+    limits = replace(setup.limits, step=0.1)
+    found = rig(Fault("uplink lost", 8.0, 2.0), seconds=10.05, limits=limits)
+    assert found.helm.status.stopped
+    assert np.abs(found.beats[-1].decision.command).max() <= 0.1 + 1e-9
+    assert found.helm.notes.counts["watchdog"] > 10
+    assert found.helm.guard.reaction == "run"
+    found.run(1.0)
+    assert not found.helm.status.stopped
+    assert found.violations == []
+
+
+def test_garbage_on_the_port_is_no_matter():
+    found = rig(Fault("garbage", 4.0, 6.0))
+    assert sum(found.refused.values()) > 1000
+    assert found.refused["not JSON"] > 500
+    assert len(noted(found, "refused")) <= 4
+    assert found.helm.notes.counts["stop"] == 0
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_faults_of_all_kinds_together(seed):
+    faults = random_faults(16.0, np.random.default_rng(seed), every=0.5)
+    found = rig(*faults, seconds=17.0, seed=seed)
+    assert len({fault.kind for fault in faults}) > len(KINDS) / 2
+    assert len(found.helm.notes.events) > 10
+
+
+class Pond:
+    """A link with a twin at the other end, in a time of its own: to wait is to let the boat live."""
+
+    def __init__(self, vessel, stall=None):
+        self.twin = Twin(vessel, CALM)
+        self.now, self.refused, self.sent, self.stall = 100.0, Counter(), [], stall
+
+    def clock(self):
+        return self.now
+
+    def receive(self, timeout):
+        received = []
+        if self.stall and self.now >= self.stall[0]:
+            timeout, self.stall = self.stall[1], None
+        for _ in range(max(0, round(timeout / TICK))):
+            self.now += TICK
+            received += [Received(message, self.now) for message in self.twin.advance()]
+        if timeout > 0 and not received:
+            self.now += timeout % TICK
+        return received
+
+    def send(self, message):
+        self.sent.append(message)
+        self.twin.take(message)
+
+    def close(self): ...
+
+
+def voyage(reference, controller=None, stall=None, **options):
+    setup = Setup.load(BOAT)
+    pond = Pond(setup.vessel, stall)
+    helm = Helm(setup, controller or PID(setup.vessel), reference)
+    return drive(helm, pond, clock=pond.clock, **options), helm, pond
+
+
+def test_a_voyage_ends_where_the_reference_does_with_the_thrusters_at_zero():
+    log, helm, pond = voyage(line(1.5, speed=0.3))
+    assert helm.phase == "arrived"
+    assert [set(command.thrusters) for command in pond.sent[-3:]] == [{0.0}] * 3
+    sent = np.array([command.thrusters for command in pond.sent])
+    assert np.abs(sent).max() <= 1
+    # A second until the guard lets go, one to settle, five of the line, and the ramp.
+    assert 7.0 < log.time[-1] < 9.0
+    assert np.diff(log.time) == pytest.approx(PERIOD, abs=0.011)
+    assert log.about["events"][-1][1:] == ["reaction", "hand over: arrived"]
+    assert log.about["heard"]["gyro"] > 500
+    for _ in range(200):
+        pond.twin.advance()
+    assert not any(pond.twin.firmware.commands)
+
+
+def test_a_voyage_that_is_stopped_ramps_down_first():
+    said = iter([""] * 50 + ["SIGTERM"] * 100)
+    log, helm, _ = voyage(line(10.0, speed=0.3), stop=lambda: next(said))
+    assert helm.phase == "under way"
+    assert log.about["events"][-1][1:] == ["reaction", "hand over: SIGTERM"]
+    assert (log.command[-1] == 0).all()
+    assert np.abs(np.diff(log.command, axis=0)).max() <= helm.setup.limits.step + 1e-9
+
+
+def test_a_controller_that_fails_stops_the_boat_in_order():
+    class Fails(PID):
+        def step(self, pose, velocity, window):
+            if pose[0] > 0.3:
+                raise ZeroDivisionError("no such luck")
+            return super().step(pose, velocity, window)
+
+    said = iter([""] * 90 + ["enough"] * 100)
+    log, helm, _ = voyage(line(10.0, speed=0.3), Fails(Vessel.load(BOAT)), stop=lambda: next(said))
+    events = [event[1:] for event in log.about["events"]]
+    assert ["controller failed", "ZeroDivisionError: no such luck"] in events
+    assert helm.notes.counts["stop"] == 1
+    assert (log.command[-1] == 0).all()
+
+
+def test_whatever_ends_the_loop_the_last_word_is_zero():
+    class Breaks(Pond):
+        def receive(self, timeout):
+            if self.now > 104.0:
+                raise KeyboardInterrupt
+            return super().receive(timeout)
+
+    setup = Setup.load(BOAT)
+    pond = Breaks(setup.vessel)
+    with pytest.raises(KeyboardInterrupt):
+        drive(Helm(setup, PID(setup.vessel), line(10.0)), pond, clock=pond.clock)
+    assert any(any(command.thrusters) for command in pond.sent)
+    assert [set(command.thrusters) for command in pond.sent[-3:]] == [{0.0}] * 3
+
+
+def test_a_loop_that_stalls_leaves_periods_out_and_the_guard_sees_it():
+    log, helm, _ = voyage(line(1.5, speed=0.3), stall=(104.0, 1.0))
+    assert "overrun" in [event[1] for event in log.about["events"]]
+    assert np.diff(log.time).max() == pytest.approx(1.0, abs=0.2)
+    assert np.sort(np.diff(log.time))[:-2] == pytest.approx(PERIOD, abs=0.011)
+    assert helm.phase == "arrived"
+
+
+def test_a_pilot_that_never_hears_a_boat_ends_when_told_and_sends_nothing():
+    class Silence(Pond):
+        def receive(self, timeout):
+            self.now += max(timeout, 0.0)
+            return []
+
+    setup = Setup.load(BOAT)
+    silence, said = Silence(setup.vessel), iter([""] * 20 + ["SIGTERM"] * 100)
+    helm = Helm(setup, PID(setup.vessel), hold())
+    log = drive(helm, silence, clock=silence.clock, stop=lambda: next(said))
+    assert silence.sent == []
+    assert len(log.time) == 0
+
+
+def test_a_helm_needs_thrusters_and_says_nothing_before_it_hears():
+    vessel = Vessel.load("platform-a")
+    with pytest.raises(InputError, match="Platform A: thrusters is missing: the loop on a boat needs a layout"):
+        Helm(Setup(vessel), PID(vessel), hold())
+    setup = Setup.load(BOAT)
+    helm = Helm(setup, PID(setup.vessel), hold())
+    assert helm.step(0.0) is None
+    helm.hear(Gyro(1, 0, 5.0, 0.0), 0.0)
+    beat = helm.step(0.1)
+    assert beat.time == pytest.approx(5.1)
+    assert beat.phase == "waiting"
+    assert not any(beat.command.thrusters)
+    # A command is for the boat; from it, it is strange.
+    helm.hear(Command(1, 1, 5.1, (), ()), 0.1)
+    assert helm.notes.counts["strange message"] == 1
+
+
+def test_the_view_shows_errors_commands_health_and_latency():
+    found = rig(seconds=8.0)
+    view = View(found.helm)
+    view._late, view._effort = 0.012, 0.0034
+    console = Console(width=100, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console.print(view.render(found.beats[-1]))
+    console.file.close()
+    text = console.export_text()
+    assert all(word in text for word in ("error", "cm", "command", "thrusters", "estimator ok", "guard     run"))
+    assert "loop 12 ms late, controller 3.4 ms" in text
+    assert bar(-0.4, 5) == "   ██│     "
+
+
+def free_ports():
+    """Two that nobody listens on."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as a, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as b:
+        a.bind(("127.0.0.1", 0))
+        b.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{a.getsockname()[1]}", f"127.0.0.1:{b.getsockname()[1]}"
+
+
+@contextmanager
+def process(*arguments):
+    """The command line in a process of its own, which does not outlive the test."""
+    command = [sys.executable, "-m", "anyhull.cli", *map(str, arguments)]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield running
+    finally:
+        if running.poll() is None:
+            running.kill()
+        running.communicate()
+
+
+def boat_and_pilot(ports, folder):
+    boat = ["boat", "--vessel", BOAT, "--sea", "calm", "--listen", ports[0], "--peer", ports[1], "--json"]
+    pilot = ["pilot", BOAT, "--controller", "pid", "--listen", ports[1], "--peer", ports[0], "--json"]
+    return [*boat, "--time-factor", "3"], [*pilot, "--time-factor", "3", "--out", folder / "run.npz"]
+
+
+def waits_for(stream, words, seconds=6.0):
+    """Lines until one that holds the words."""
+    ends, lines = time.monotonic() + seconds, []
+    while time.monotonic() < ends:
+        lines.append(stream.readline())
+        if words in lines[-1]:
+            return lines
+    raise AssertionError(f"{words!r} not in {lines}")
+
+
+def test_a_pilot_that_is_killed_is_stopped_by_the_boats_watchdog(tmp_path):
+    ports = free_ports()
+    boat, pilot = boat_and_pilot(ports, tmp_path)
+    with process(*boat) as at_sea, process(*pilot) as steering:
+        waits_for(steering.stderr, "reaction: run")
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+            for port in ports:
+                host, number = port.split(":")
+                for _ in range(20):
+                    stranger.sendto(b"garbage", (host, int(number)))
+        time.sleep(0.5)
+        steering.send_signal(signal.SIGKILL)
+        lines = waits_for(at_sea.stderr, "watchdog: no commands, thrusters at zero")
+        at_sea.send_signal(signal.SIGTERM)
+        out, _ = at_sea.communicate(timeout=5)
+    assert any("commands come in" in line for line in lines)
+    told = json.loads(out)
+    assert at_sea.returncode == 0
+    assert (told["stopped"], told["watchdog"]) == (True, 1)
+    assert told["rejected"] == {"not from the peer": 20}
+    assert told["taken"] > 10
+
+
+def test_a_boat_that_is_killed_and_started_again_is_steered_again_and_a_signal_ends_it(tmp_path):
+    boat, pilot = boat_and_pilot(free_ports(), tmp_path)
+    with process(*pilot) as steering:
+        with process(*boat) as at_sea:
+            waits_for(steering.stderr, "reaction: run")
+            at_sea.send_signal(signal.SIGKILL)
+        with process(*boat) as at_sea:
+            waits_for(steering.stderr, "boat restarted")
+            waits_for(steering.stderr, "reaction: run")
+            time.sleep(0.3)
+            steering.send_signal(signal.SIGINT)
+            out, _ = steering.communicate(timeout=5)
+            at_sea.send_signal(signal.SIGINT)
+            report, _ = at_sea.communicate(timeout=5)
+    assert steering.returncode == 0
+    told = json.loads(out)
+    assert told["ended"] == "SIGINT"
+    assert told["noted"]["boat restarted"] == 1
+    log = Log.load(tmp_path / "run.npz")
+    assert ["reaction", "hand over: SIGINT"] in [event[1:] for event in log.about["events"]]
+    assert (log.command[-1] == 0).all()
+    assert not any(json.loads(report)["rejected"].get(reason) for reason in ("outside [-1, 1]", "not finite"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["boat", "--time-factor", "0"], "time-factor = 0"),
+        (["boat", "--listen", "here"], "'here': must be an IPv4 address and a port"),
+        (["boat", "--vessel", "platfrm-a"], "did you mean 'platform-a'"),
+        (["boat", "--sea", "see"], "'see'"),
+        (["boat", "--duration", "-1"], "duration = -1"),
+        (["pilot", "platform-a"], "Platform A: thrusters is missing"),
+        (["pilot", "no.toml"], "no.toml: cannot be read"),
+        (["pilot", str(BOAT), "--out", "run.txt"], "run.txt"),
+        (["pilot", str(BOAT), "--time-factor", "-1"], "time-factor = -1"),
+        (["pilot", str(BOAT), "--controller", "mcp"], "did you mean 'mpc'"),
+    ],
+)
+def test_a_mistake_gets_one_line(capsys, monkeypatch, tmp_path, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert words in err
+
+
+LAYOUT = """
+actuation = "{actuation}"
+name = "Test boat"
+m = 20
+X_udot = -5
+Y_vdot = -10
+I_comb = 2
+X_u = 10
+Y_v = 20
+N_r = 2
+length = 1.0
+beam = 0.5
+Fx = 8
+Fy = 0
+Mz = 1
+[[thrusters]]
+kind = "fixed"
+x = -0.4
+y = 0.2
+forward = 5
+[[thrusters]]
+kind = "fixed"
+x = -0.4
+y = -0.2
+forward = 5
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("Fy = 0", "Fy = 4"), "Fy = 4: must be at most 0, which the thrusters can give"),
+        (("x = -0.4", "x = -1.4"), "thrusters[0].x = -1.4: must be within length = 1"),
+        (("{actuation}", "full"), "actuation = 'full': must be 'under'"),
+        (("forward = 5", "forward = 5\npitch = 3"), "thrusters[0].pitch = 3: unknown key"),
+        (("Fx = 8", "Fx = 80"), "Fx = 80: must be at most 10"),
+    ],
+)
+def test_a_bad_layout_is_named(capsys, tmp_path, change, words):
+    file = tmp_path / "boat.toml"
+    file.write_text(LAYOUT.replace(*change).replace("{actuation}", "under"))
+    assert main(["boat", "--vessel", str(file)]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_what_a_boat_cannot_do_is_a_warning(capsys, tmp_path):
+    file, ports = tmp_path / "boat.toml", free_ports()
+    file.write_text(LAYOUT.replace("{actuation}", "under"))
+    assert main(["boat", "--vessel", str(file), "--duration", "0.1", "--listen", ports[0], "--peer", ports[1]]) == 0
+    assert "warning: Test boat: sway limit 0, thrusters give 0: no thruster gives any sway" in capsys.readouterr().err
+    assert main(["vessels", "show", str(file)]) == 0
+    assert "warning: sway limit 0, thrusters give 0: no thruster gives any sway" in capsys.readouterr().out
+
+
+def test_a_status_from_before_a_stop_is_not_believed_after_it():
+    setup = Setup.load(BOAT)
+    helm = Helm(setup, PID(setup.vessel), hold())
+    helm.hear(Status(1, 5, 1.0, (0.0,) * 4, True, -1), 0.0)
+    helm.hear(Status(1, 4, 0.9, (0.1,) * 4, False, 3), 0.0)
+    assert helm.status.stopped
