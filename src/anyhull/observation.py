@@ -92,6 +92,9 @@ def scale_history(h: Any) -> Any:
 SURENESS = (-5.0, 3.0)
 """Range of the logarithm of the standard deviation that an adapter can state of a scaled number."""
 
+MODULATION = (-6.0, 6.0)
+"""Range of the logarithm of the factors by which a latent multiplies an actor's features."""
+
 DELAY_SCALE, CURRENT_SCALE, FORCE_SCALE = 10.0, 5.0, 10.0
 """What delay (s), current (m/s) and force (fractions) are multiplied by, so that those of the field sea are about 1."""
 

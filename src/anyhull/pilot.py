@@ -17,6 +17,7 @@ from anyhull.observation import (
     CURRENT_SCALE,
     DELAY_SCALE,
     FORCE_SCALE,
+    MODULATION,
     SURENESS,
     observe,
     pack,
@@ -92,6 +93,11 @@ class Pilot:
         body = "teacher." if kind in ("student", "mean-latent") else ""
         # Of each stacked pair of layers the actor's is the first.
         self._actor = [(w[0], b[0]) for w, b in _layers(weights, f"{body}body.")]
+        self._modulation = (
+            [weights[f"{body}modulation.{part}"] for part in ("weight", "bias")]
+            if (f"{body}modulation.weight" in weights)
+            else None
+        )
         self._known = np.zeros(0, np.float32)
         if kind == "mean-latent":
             self._known = weights["mean"]
@@ -139,7 +145,11 @@ class Pilot:
             if self._head:
                 self.latent = _mlp(self._head, self._memory)
         inputs = self._memory if self._compress else np.concatenate([o, self.latent])
-        command: Array = np.clip(_mlp(self._actor, inputs).astype(np.float64), -1.0, 1.0)
+        factors = None
+        if self._modulation:
+            weight, bias = self._modulation
+            factors = np.exp(np.clip(self.latent @ weight + bias, *MODULATION))
+        command: Array = np.clip(_mlp(self._actor, inputs, factors).astype(np.float64), -1.0, 1.0)
         self._previous, self._before = command, now
         return command
 
@@ -172,9 +182,10 @@ def _elu(x: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
 
 
-def _mlp(layers: list[tuple[Any, Any]], x: Any) -> NDArray[np.float32]:
+def _mlp(layers: list[tuple[Any, Any]], x: Any, factors: Any = None) -> NDArray[np.float32]:
     for weight, bias in layers[:-1]:
         x = _elu(x @ weight + bias)
+    x = x if factors is None else x * factors
     weight, bias = layers[-1]
     result: NDArray[np.float32] = x @ weight + bias
     return result

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anyhull.cli.boats import load, warn
-from anyhull.cli.controllers import RunError, controller, names
+from anyhull.cli.controllers import controller, names
 from anyhull.cli.output import AsJson, new_table, open_console, print_json, progress
 from anyhull.cli.references import shape
 from anyhull.cli.sail import check_outputs

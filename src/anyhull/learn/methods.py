@@ -56,6 +56,8 @@ class Config:
     """The first-order student, adapter and actor together."""
     latent: int = LATENT
     """Size of the latent z."""
+    modulated: bool = False
+    """Whether the latent also multiplies the actor's features, in the first-order recipe."""
 
 
 def paper(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
@@ -96,6 +98,7 @@ def first_order(method: str, sea: str = "ideal", vessel: str | None = None) -> C
         distillation=replace(config.distillation, total=15_000_000, rate=1e-3, final_rate=1e-4, reading=0.1),
         joint=replace(config.joint, rate=3e-4, latent=1e-3, reading=1e-3, curriculum=False),
         latent=16 if rough else LATENT,
+        modulated=True,
     )
 
 
@@ -176,7 +179,8 @@ def first_order_phases(config: Config) -> tuple[Phase, ...]:
 
     def begin(key: Key, _: None) -> gradient.Training:
         one, two = jax.random.split(key)
-        policy = Teacher(task.observation_size, task.privileged_size, task.action_size, config.latent, key=one)
+        sizes = task.observation_size, task.privileged_size, task.action_size, config.latent
+        policy = Teacher(*sizes, modulated=config.modulated, key=one)
         return gradient.initial(two, config.descent, task, policy)
 
     def descend(name: str, descent: Descent, initial: Callable[[Key, Any], Any]) -> Phase:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from anyhull.observation import HISTORY_SIZE, SURENESS, scale_history, scale_observation
+from anyhull.observation import HISTORY_SIZE, MODULATION, SURENESS, scale_history, scale_observation
 
 Key = Array
 
@@ -73,9 +73,10 @@ class ActorCritic(eqx.Module):
         self.layers = tuple(layers)
         self.log_std = jnp.full((actions,), jnp.log(std), jnp.float32)  # a weak type would compile everything twice
 
-    def _through(self, which: int, x: Float[Array, "*batch i"]) -> Float[Array, "*batch o"]:
+    def _through(self, which: int, x: Float[Array, "*batch i"], factors: Array | None = None) -> Array:
         for layer in self.layers[:-1]:
             x = jax.nn.elu(x @ layer.weight[which] + layer.bias[which])
+        x = x if factors is None else x * factors
         return x @ self.layers[-1].weight[which] + self.layers[-1].bias[which]
 
     def __call__(self, x: Float[Array, "n i"]) -> tuple[Float[Array, "n a"], Float[Array, " n"]]:
@@ -89,9 +90,9 @@ class ActorCritic(eqx.Module):
         mean, value = both @ self.layers[-1].weight + self.layers[-1].bias[:, None]
         return mean, value[..., 0]
 
-    def act(self, x: Float[Array, "*batch i"]) -> Float[Array, "*batch a"]:
-        """Mean of the action alone."""
-        return self._through(0, x)
+    def act(self, x: Float[Array, "*batch i"], factors: Array | None = None) -> Float[Array, "*batch a"]:
+        """Mean of the action alone; `factors`, where there are any, multiply the last hidden layer."""
+        return self._through(0, x, factors)
 
 
 class Teacher(eqx.Module):
@@ -99,15 +100,31 @@ class Teacher(eqx.Module):
 
     encoder: MLP | None
     body: ActorCritic
+    modulation: Layer | None
+    """Where there is one, exp of it multiplies the actor's last hidden layer.
+
+    The force that an acceleration takes is a product of what is wanted and what the boat is; boats differ by three
+    orders of magnitude, and a sum of the two is a poor start for a product.
+    """
 
     memory_size = 0
     history_size = 0
 
-    def __init__(self, observation: int, privileged: int, actions: int, latent: int = LATENT, *, key: Key) -> None:
+    def __init__(
+        self,
+        observation: int,
+        privileged: int,
+        actions: int,
+        latent: int = LATENT,
+        *,
+        modulated: bool = False,
+        key: Key,
+    ) -> None:
         """A `latent` of size 0 is no encoder: the paper's PPO (general) and PPO (specific)."""
         one, two = jax.random.split(key)
         self.encoder = MLP(privileged, ENCODER, latent, key=one) if latent else None
         self.body = ActorCritic(observation + latent, actions, key=two)
+        self.modulation = Layer(latent, ACTOR[-1], 0.01, key=key) if modulated else None
 
     def latent(self, privileged: Float[Array, "*batch e"]) -> Float[Array, "*batch z"]:
         """z, or nothing where there is no encoder."""
@@ -115,7 +132,8 @@ class Teacher(eqx.Module):
 
     def act(self, o: Float[Array, "n o"], h: Array, z: Float[Array, "n z"], m: Array) -> tuple[Array, Array]:
         """Mean of the action, and the memory, of which there is none."""
-        return self.body.act(jnp.concatenate([scale_observation(o), z], axis=-1)), m
+        factors = None if self.modulation is None else jnp.exp(jnp.clip(self.modulation(z), *MODULATION))
+        return self.body.act(jnp.concatenate([scale_observation(o), z], axis=-1), factors), m
 
     def evaluate(self, o: Float[Array, "n o"], h: Array, z: Float[Array, "n z"], m: Array) -> tuple[Array, Array]:
         """Mean of the action, and value."""
