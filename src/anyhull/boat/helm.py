@@ -149,7 +149,8 @@ class Helm:
         began = time.perf_counter()
         asked = self._ask(at, estimate, window)
         effort = time.perf_counter() - began
-        latent, dynamics = (getattr(self.controller, name, None) for name in ("latent", "dynamics"))
+        latent, read = (getattr(self.controller, name, None) for name in ("latent", "dynamics"))
+        dynamics = None if read is None else np.array(read.e)
         before = self.guard.reaction
         if self.status is not None and self.status.stopped:
             # As long as it says so, whatever was sent did not arrive: each command is the first one.

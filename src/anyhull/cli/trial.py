@@ -15,6 +15,7 @@ from anyhull.cli.controllers import controller, names
 from anyhull.cli.output import AsJson, new_table, open_console, print_json, progress
 from anyhull.cli.references import shape
 from anyhull.cli.sail import check_outputs
+from anyhull.errors import RunError
 from anyhull.trial.water import WATERS, Water
 
 if TYPE_CHECKING:

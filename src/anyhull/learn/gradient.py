@@ -34,7 +34,7 @@ Scalar = Float[Array, ""]
 class Descent:
     """Hyperparameters of first-order training."""
 
-    updates: int = 4000
+    updates: int = 3000
     """Gradient steps, each on one window."""
     envs: int = 1024
     """Environments."""
@@ -46,9 +46,9 @@ class Descent:
     """Weight of a radian against a metre."""
     softness: float = 1e-3
     """Error (m, rad) below which the cost is quadratic rather than linear."""
-    velocity: float = 0.02
+    velocity: float = 0.1
     """Weight of the velocity error (m/s, m/s, rad/s)."""
-    change: float = 0.02
+    change: float = 0.06
     """Weight of the change of the command: as the error, about linear, so that a needed jump is not spread out."""
     effort: float = 1e-4
     """Weight of the squared command."""
