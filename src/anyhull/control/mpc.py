@@ -60,7 +60,7 @@ class Tuning:
 TUNINGS = {
     "tight": Tuning(q=(100.0, 100.0, 100.0, 1.0, 1.0, 1.0), r=1e-3),
     "paper": Tuning(q=(100.0, 100.0, 200.0, 1.0, 1.0, 1.0), r=1.0),
-    "field": Tuning(q=(100.0, 100.0, 69.0, 7.1, 7.1, 7.9), r=0.092, rate=0.14, delay=1, observer=0.13),
+    "field": Tuning(q=(100.0, 100.0, 170.0, 5.9, 5.9, 28.0), r=0.2, rate=0.66, delay=1, observer=0.13),
 }
 """`tight` is as good as a perfect model gets; `paper` gives the figures of the paper's simulation study; `field` is
 the best that `benchmarks/field_mpc.py` found for wind, current and a delay of 0 to 200 ms."""
