@@ -238,9 +238,10 @@ def test_a_solve_cut_short_counts_if_it_gained(roboat, situation):
     assert boat.failures == 0
 
 
-@pytest.mark.parametrize("name", ["platform-b", "roboat-1"])
-@pytest.mark.parametrize(("tuning", "factor"), [("tight", 100), ("field", 2.5)])
-def test_predicting_over_the_delay_makes_up_for_it(name, tuning, factor):
+@pytest.mark.parametrize(
+    ("tuning", "name", "factor"), [("tight", "platform-b", 100), ("tight", "roboat-1", 100), ("field", "roboat-1", 10)]
+)
+def test_predicting_over_the_delay_makes_up_for_it(tuning, name, factor):
     vessel, sea = Vessel.load(name), Sea(delay=(0.1, 0.1))
     without, predicted = (
         simulate(MPC(vessel, replace(mpc.TUNINGS[tuning], delay=delay)), vessel, rounded_rectangle(), sea, duration=20)
@@ -272,7 +273,8 @@ def test_the_observer_finds_a_constant_force_and_takes_out_its_offset():
 
     boat, state = drift(0.1)
     assert boat.force == pytest.approx(push, abs=1e-4)
-    assert math.hypot(*state[:2]) < 1e-4
+    # The weight on the command itself leaves a tenth of a millimetre.
+    assert math.hypot(*state[:2]) < 2e-4
     assert abs(state[2] - 0.5) < 1e-4
     boat, state = drift(0.0)
     assert (boat.force == 0).all()
