@@ -16,7 +16,9 @@ than the other grows, whatever their units. A boat has one delay for good, so a 
 out: in its worst run the mean change of command a period may be twice the PID's in its own, no more (mean of the
 platforms). The best of those that chatter is recorded too.
 
-Validation: seeds that the search never saw, whole laps, with the tunings that ship.
+The ranges were set by hand: trials on seeds 0, 2, 3 and 4, and four earlier searches, given up for other ranges, delays
+or a laxer rule on chatter, showed where to look. Validation: seeds that neither they nor the search used, whole laps,
+with the tunings that ship.
 """
 
 from __future__ import annotations
@@ -60,6 +62,9 @@ NEAR = 0.15
 
 COARSE, FINE = range(1000, 1006), range(2000, 2011)
 """Seeds of the search's two stages."""
+
+FRESH = 3000
+"""First seed of the validation."""
 
 HALF_LAP = 24.0
 """Duration of a run in the first of them, s."""
@@ -177,7 +182,7 @@ def validate(runs: int) -> dict[str, dict[str, Row]]:
     cases |= {"pid": (PID, field), "mpc, delay known": (lambda vessel: MPC(vessel, sharp), known)}
     tables = {}
     for case, (build, sea) in cases.items():
-        tables[case] = drive(build, dict.fromkeys(range(runs), sea))
+        tables[case] = drive(build, dict.fromkeys(range(FRESH, FRESH + runs), sea))
         for platform, row in tables[case].items():
             print(f"{case:18s} {platform:12s}", line(row), flush=True)
     return tables
@@ -204,7 +209,7 @@ def main() -> None:
         print("found:", results["search"]["tuning"])
     if arguments.runs:
         results["validation"] = {
-            "seeds": arguments.runs,
+            "seeds": [FRESH, FRESH + arguments.runs - 1],
             "tuning": asdict(TUNINGS["field"]),
             **validate(arguments.runs),
         }
