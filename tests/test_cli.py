@@ -155,7 +155,7 @@ def test_sail_steers_prints_metrics_and_saves_the_run_that_gave_them(run, tmp_pa
     assert f"{answer['metrics']['heading_max_deg']:.4f}" in out
 
 
-@pytest.mark.parametrize("name", ["mpc", "mpc-paper", "pid"])
+@pytest.mark.parametrize("name", ["mpc", "mpc-paper", "mpc-field", "pid"])
 def test_each_controller_keeps_the_boat_near_the_line(run, name):
     status, out, _ = run("sail", "--controller", name, "--reference", "line", "--duration", 4, "--speed", 0.4, "--json")
     assert status == 0

@@ -18,7 +18,7 @@ from anyhull.vessel import Vessel
 def run(steers: Controller, boat: Vessel, path: Reference, water: Sea, **options: Any) -> Log:
     try:
         return simulate(steers, boat, path, water, **options)
-    except RuntimeError as error:  # a controller that has no command to give, as when a solver fails
+    except RuntimeError as error:  # a controller that has no command to give
         raise RunError(str(error)) from error
 
 
@@ -57,6 +57,7 @@ def _pid(vessel: Vessel) -> Controller:
 CONTROLLERS: dict[str, Callable[[Vessel], Controller]] = {
     "mpc": mpc("tight"),
     "mpc-paper": mpc("paper"),
+    "mpc-field": mpc("field"),
     "pid": _pid,
 }
 """Controllers by name: each builds one for a vessel."""

@@ -1,10 +1,15 @@
 """Model predictive control: ten periods ahead with the vessel's own equations of motion, solved by CasADi.
 
-    minimize    sum over k = 1..10 of (s_k - ref_k)ᵀ diag(q) (s_k - ref_k) + r |a_{k-1}|²
-    subject to  s_{k+1} = RK4(s_k, a_k),  -1 <= a_k <= 1,  s_0 = the boat now
+    minimize    sum over k = 1..10 of (s_k - ref_k)ᵀ diag(q) (s_k - ref_k) + r |a_{k-1}|² + rate |alpha Δa_{k-1}|²
+    subject to  s_{k+1} = RK4(s_k, a_k + f),  -1 <= a_k <= 1,  s_0 = the boat when a_0 takes effect
 
-with states s = (x, y, psi, u, v, r) and normalized commands a. The problem is posed in the frame of the boat as it
-lies now, so that it is the same wherever the boat is and wherever it heads.
+with states s = (x, y, psi, u, v, r), normalized commands a, their change Δa from one period to the next and peak
+accelerations alpha. The problem is posed in the frame of s_0, so that it is the same wherever the boat is and wherever
+it heads.
+
+For the field, s_0 is where the commands already given take the boat over the nominal delay, and f, a force beside the
+command, is estimated from the motion: each period it takes up a share of what the model left unexplained (offset-free
+MPC). In the other tunings s_0 is the boat now and f is zero.
 """
 
 from __future__ import annotations
@@ -37,13 +42,28 @@ class Tuning:
     """Weight of the squared error in x, y, psi, u, v, r; x and y alike, as the boat's frame turns."""
     r: float
     """Weight of the squared normalized command on each axis."""
+    rate: float = 0.0
+    """Weight of the squared change of command a period, taken as the acceleration it makes (m/s², rad/s²): the same
+    pace for a strong boat as for a weak one."""
+    delay: int = 0
+    """Nominal actuator delay, control periods."""
+    observer: float = 0.0
+    """Share, 0 to 1, of the unexplained force that the estimate takes up each period."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.delay < PREVIEW:
+            raise InputError(f"delay = {self.delay!r}: must be 0 to {PREVIEW - 1} control periods")
+        if not 0 <= self.observer <= 1:
+            raise InputError(f"observer = {self.observer!r}: must be 0 to 1")
 
 
 TUNINGS = {
     "tight": Tuning(q=(100.0, 100.0, 100.0, 1.0, 1.0, 1.0), r=1e-3),
     "paper": Tuning(q=(100.0, 100.0, 200.0, 1.0, 1.0, 1.0), r=1.0),
+    "field": Tuning(q=(100.0, 100.0, 170.0, 5.9, 5.9, 28.0), r=0.2, rate=0.66, delay=1, observer=0.13),
 }
-"""`tight` is as good as a perfect model gets; `paper` gives the figures of the paper's simulation study."""
+"""`tight` is as good as a perfect model gets; `paper` gives the figures of the paper's simulation study; `field` is
+the best that `benchmarks/field_mpc.py` found for wind, current and a delay of 0 to 200 ms."""
 
 SOLVER = "sqpmethod"
 
@@ -63,85 +83,109 @@ OPTIONS: dict[str, Any] = {
 """The fastest of what CasADi ships, by `benchmarks/mpc.py`; nothing is compiled, as a boat may have no compiler."""
 
 
-class SolveError(RuntimeError):
-    """No command: the solver failed, and no earlier plan is left to follow."""
-
-
 class MPC:
     """Follows the window with the least cost that the vessel's model predicts.
 
-    A solve that fails is answered from the last plan, moved on by a period, and counted in `failures`; one that is cut
-    short by its ten iterations but improves on that plan is no failure. `status` is the solver's own word on the last
-    solve. When the plan is used up, `step` raises `SolveError`.
+    A solve that fails is counted in `failures` and answered from the last plan, moved on by a period; when that is used
+    up, by the zero command, since a boat without thrust slows down and one whose thrust is held may go anywhere. One
+    that is cut short by its ten iterations but improves on the last plan is no failure. `status` is the solver's own
+    word on the last solve.
     """
 
-    def __init__(self, vessel: Vessel, tuning: str = "tight") -> None:
+    def __init__(self, vessel: Vessel, tuning: str | Tuning = "tight") -> None:
         if ca is None:
             raise InputError("MPC needs CasADi, which is not installed: pip install 'anyhull[mpc]'")
-        if tuning not in TUNINGS:
-            raise InputError(f"tuning = {tuning!r}: must be one of {', '.join(map(repr, TUNINGS))}")
+        if isinstance(tuning, str):
+            if tuning not in TUNINGS:
+                raise InputError(f"tuning = {tuning!r}: must be one of {', '.join(map(repr, TUNINGS))}")
+            tuning = TUNINGS[tuning]
         self.vessel = vessel
-        self.tuning = TUNINGS[tuning]
+        self.tuning = tuning
         # A command without effect is held at zero.
         self._reach = np.array([1.0 if limit > 0 else 0.0 for limit in vessel.limits])
-        bound = np.hstack([np.tile(self._reach, (PREVIEW, 1)), np.full((PREVIEW, 6), np.inf)]).ravel()
+        self._horizon = horizon(tuning)
+        bound = np.hstack([np.tile(self._reach, (self._horizon, 1)), np.full((self._horizon, 6), np.inf)]).ravel()
         self._bounds = {"lbx": ca.DM(-bound), "ubx": ca.DM(bound), "lbg": 0.0, "ubg": 0.0}
-        self._unroll: Any = unroll(vessel)
-        nlp, hessian = transcribe(vessel, self.tuning)
+        self._model: Any = model(vessel)
+        self._gained = np.array([float(self._model(np.zeros(6), axis)[3 + i]) for i, axis in enumerate(np.eye(3))])
+        self._unroll: Any = unroll(vessel, self._horizon)
+        nlp, hessian = transcribe(vessel, tuning)
         self._cost: Any = ca.Function("cost", [nlp["x"], nlp["p"]], [nlp["f"]])
         self._solver: Any = ca.nlpsol("mpc", SOLVER, nlp, {**OPTIONS, "hess_lag": hessian})
         self.reset()
 
     def reset(self) -> None:
-        """Forget the plan and the failures."""
+        """Forget the plan, the commands on their way, the estimated force and the failures."""
         self.failures = 0
         """Solves that failed since the last reset."""
         self.status = ""
         """The solver's return status of the last solve."""
-        self._plan: Array | None = None  # commands, (10, 3), the first of them given last
+        self.force = np.zeros(3)
+        """Estimated force beside the command, body frame, fractions of the limits."""
+        self._plan = np.zeros((self._horizon, 3))  # the first of its commands given last
         self._left = 0  # how many of them are still to be given
+        self._given = [np.zeros(3)] * (self.tuning.delay + 1)  # commands from the one in force to the one given last
+        self._before: Array | None = None  # the boat a period ago
 
     def step(self, pose: ArrayLike, velocity: ArrayLike, window: ArrayLike) -> Array:
         """The normalized command in [-1, 1]³ for the coming period."""
         now, nu, reference = checked(pose, velocity, window)
         # The reference may be whole turns away from the heading that a compass gives.
         now = now + np.array([0.0, 0.0, math.tau * round((reference[0, 2] - now[2]) / math.tau)])
-        ahead = seen_from(now, reference[1:])
-        guess = np.zeros((PREVIEW, 3)) if self._plan is None else np.vstack([self._plan[1:], self._plan[-1:]])
-        plan = self._solve(guess, nu, ahead)
+        boat = np.concatenate([now, nu])
+        self._observe(boat)
+        start = boat
+        for on_its_way in self._given[1:]:
+            start = self._after(start, on_its_way)
+        ahead = seen_from(start[:3], reference[1 + self.tuning.delay :])
+        guess = np.vstack([self._plan[1:], self._plan[-1:]])
+        plan = self._solve(guess, start[3:], ahead)
         if plan is not None:
-            self._left = PREVIEW
+            self._left = self._horizon
         else:
             self.failures += 1
-            if self._left == 0:
-                raise SolveError(
-                    f"MPC of {self.vessel.name}: the solve failed ({self.status}), and no earlier plan is left"
-                )
-            plan = guess
-        self._left -= 1
+            plan = guess if self._left > 0 else np.zeros_like(guess)
+        self._left = max(self._left - 1, 0)
         self._plan = plan
         command: Array = np.clip(plan[0], -self._reach, self._reach)
+        self._given = [*self._given[1:], command]
+        self._before = boat
         return command
 
+    def _after(self, state: Array, command: Array) -> Array:
+        """The state one period later with this command and the estimated force acting."""
+        after: Array = np.asarray(self._model(state, command + self.force)).ravel()
+        return after
+
+    def _observe(self, boat: Array) -> None:
+        """Put down to the force what the last period's motion leaves unexplained, as far as the tuning trusts it."""
+        if self._before is None or self.tuning.observer == 0:
+            return
+        gap = (boat - self._after(self._before, self._given[0]))[3:]
+        unexplained = np.divide(gap, self._gained, out=np.zeros(3), where=self._gained > 0)
+        self.force = np.clip(self.force + self.tuning.observer * unexplained, -1.0, 1.0)
+
     def _solve(self, guess: Array, velocity: Array, ahead: Array) -> Array | None:
-        """Ten commands (10, 3), or None where the solver found none."""
-        given = np.concatenate([velocity, ahead.ravel()])
+        """The commands of the horizon, (n, 3), or None where the solver found none."""
+        given = np.concatenate([velocity, self.force, self._given[-1], ahead.ravel()])
         try:
             # Where the guessed commands lead is a start without gaps, however far the boat has been pushed off.
-            start = self._unroll(guess.T, velocity)
+            start = self._unroll(guess.T, velocity, self.force)
             solution = self._solver(x0=start, p=given, **self._bounds)
         except RuntimeError as error:  # CasADi's own, as for numbers that overflow
             self.status = str(error).strip().splitlines()[-1]
             return None
         stats = self._solver.stats()
         self.status = stats["return_status"]
-        commands: Array = np.asarray(solution["x"]).reshape(PREVIEW, 9)[:, :3]
+        commands: Array = np.asarray(solution["x"]).reshape(-1, 9)[:, :3]
         if not np.isfinite(commands).all():
             return None
-        # Far off the reference the iterations may run out; what they have gained by then is worth taking.
-        if stats["success"] or self._cost(self._unroll(commands.T, velocity), given) < self._cost(start, given):
+        # With every command at its limit the guess can be the optimum itself, and no direction is left to search.
+        if stats["success"] or self.status == "Search_Direction_Becomes_Too_Small":
             return commands
-        return None
+        # Far off the reference the iterations may run out; what they have gained by then is worth taking.
+        reached = self._unroll(commands.T, velocity, self.force)
+        return commands if self._cost(reached, given) < self._cost(start, given) else None
 
 
 def seen_from(pose: Array, states: Array) -> Array:
@@ -168,37 +212,47 @@ def model(vessel: Vessel) -> Any:
     return ca.Function("model", [state, command], [ca.vertcat(*after)])
 
 
-def unroll(vessel: Vessel) -> Any:
-    """(commands (3, 10), velocity) -> the unknowns of `transcribe` where those commands lead, as a CasADi function."""
+def horizon(tuning: Tuning) -> int:
+    """Periods of a plan: it begins when its first command takes effect, and ends with the window."""
+    return PREVIEW - tuning.delay
+
+
+def unroll(vessel: Vessel, periods: int) -> Any:
+    """(commands (3, n), velocity, force) -> the unknowns of `transcribe` where they lead, as a CasADi function."""
     predict = model(vessel)
-    commands, velocity = ca.SX.sym("commands", 3, PREVIEW), ca.SX.sym("velocity", 3)
+    commands, velocity, force = ca.SX.sym("commands", 3, periods), ca.SX.sym("velocity", 3), ca.SX.sym("force", 3)
     state, unknowns = ca.vertcat(0, 0, 0, velocity), []
-    for k in range(PREVIEW):
-        state = predict(state, commands[:, k])
+    for k in range(periods):
+        state = predict(state, commands[:, k] + force)
         unknowns += [commands[:, k], state]
-    return ca.Function("unroll", [commands, velocity], [ca.vertcat(*unknowns)])
+    return ca.Function("unroll", [commands, velocity, force], [ca.vertcat(*unknowns)])
 
 
 def transcribe(vessel: Vessel, tuning: Tuning) -> tuple[dict[str, Any], Any]:
     """The problem as CasADi's nlpsol takes it, and the Gauss-Newton Hessian of its cost.
 
-    Multiple shooting: the unknowns are ten times (command, state it leads to), the parameters the velocity now and
-    the ten reference states ahead, in the boat's frame. The states are unknowns, so the cost is a sum of squares of
-    linear terms and its Hessian constant; the curvature of the model is left out, which near the reference is
-    nothing and saves its evaluation.
+    Multiple shooting: the unknowns are for each period (command, state it leads to), the parameters the velocity at the
+    start, the force, the command given last and the reference states ahead, in the boat's frame. The states are
+    unknowns, so the cost is a sum of squares of linear terms and its Hessian constant; the curvature of the model is
+    left out, which near the reference is nothing and saves its evaluation.
     """
-    predict = model(vessel)
-    velocity, ahead = ca.SX.sym("velocity", 3), ca.SX.sym("ahead", 6, PREVIEW)
-    state = ca.vertcat(0, 0, 0, velocity)
+    predict, periods = model(vessel), horizon(tuning)
+    velocity, force, last = (ca.SX.sym(name, 3) for name in ("velocity", "force", "last"))
+    ahead = ca.SX.sym("ahead", 6, periods)
+    pace = np.sqrt(tuning.rate) * np.array(vessel.normalized[:3])
+    state, before = ca.vertcat(0, 0, 0, velocity), last
     unknowns, gaps, residuals = [], [], []
-    for k in range(PREVIEW):
+    for k in range(periods):
         command, reached = ca.SX.sym(f"a_{k}", 3), ca.SX.sym(f"s_{k + 1}", 6)
-        gaps.append(predict(state, command) - reached)
+        gaps.append(predict(state, command + force) - reached)
         residuals += [np.sqrt(tuning.r) * command, np.sqrt(tuning.q) * (reached - ahead[:, k])]
+        if tuning.rate > 0:
+            residuals.append(pace * (command - before))
         unknowns += [command, reached]
-        state = reached
-    x, p, residual = ca.vertcat(*unknowns), ca.vertcat(velocity, ca.vec(ahead)), ca.vertcat(*residuals)
+        state, before = reached, command
+    x, residual = ca.vertcat(*unknowns), ca.vertcat(*residuals)
+    p = ca.vertcat(velocity, force, last, ca.vec(ahead))
     nlp = {"x": x, "p": p, "f": ca.sumsqr(residual) / 2, "g": ca.vertcat(*gaps)}
     slope = ca.jacobian(residual, x)
-    scale, multipliers = ca.SX.sym("scale"), ca.SX.sym("multipliers", 6 * PREVIEW)
+    scale, multipliers = ca.SX.sym("scale"), ca.SX.sym("multipliers", 6 * periods)
     return nlp, ca.Function("hessian", [x, p, scale, multipliers], [scale * slope.T @ slope])
