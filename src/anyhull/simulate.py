@@ -27,12 +27,14 @@ def simulate(
     seed: int = 0,
     duration: float | None = None,
     start: ArrayLike | None = None,
+    becomes: tuple[float, Vessel] | None = None,
     on_step: Callable[[float, float], None] | None = None,
 ) -> Log:
     """Drive `vessel` along `reference` and record it.
 
     Starts at `start` (x, y, psi, u, v, r), by default at the reference, and runs for `duration` s, by default the
-    reference's own. `seed` draws the sea. `on_step` is told the time reached and the whole duration, s.
+    reference's own. `seed` draws the sea. From the time that `becomes` gives, s, the boat is that other one, of which
+    nobody tells the controller. `on_step` is told the time reached and the whole duration, s.
     """
     sea = sea or Sea.ideal()
     duration = reference.duration if duration is None else duration
@@ -55,6 +57,8 @@ def simulate(
     controller.reset()
     for k in range(steps):
         t = k * PERIOD
+        if becomes and t >= becomes[0] - 1e-9:
+            e, drag, parts = becomes[1].normalized, becomes[1].drag, substeps(becomes[1])
         window = reference.window(t)
         command = np.asarray(controller.step(np.array(boat[:3]), np.array(boat[3:]), window), dtype=float)
         if command.shape != (3,) or not (np.abs(command) <= 1 + 1e-9).all():
