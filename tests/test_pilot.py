@@ -12,6 +12,7 @@ from anyhull.learn import files, methods
 from anyhull.learn.networks import Adapter, MeanLatent, Recurrent, Student, Teacher
 from anyhull.observation import observe, pack, recall, scale_privileged
 from anyhull.pilot import Pilot, read, shipped
+from anyhull.vessel import PLATFORMS
 
 ONE, TWO = jax.random.split(jax.random.key(0))
 TEACHER = Teacher(72, 9, 3, key=ONE)
@@ -67,7 +68,7 @@ def test_reset_forgets_the_boat():
 
 
 def test_shipped_policies_do_what_their_files_say():
-    assert {"student", "ppo-general"} <= set(shipped())
+    assert {"ideal", "field", "student", "ppo-general"} <= set(shipped())
     for name in shipped():
         pilot = Pilot.load(name)
         for platform, stated in pilot.about["metrics"]["platforms"].items():
@@ -83,6 +84,47 @@ def test_the_student_shows_what_it_thinks_of_the_boat():
     log = simulate(pilot, Vessel.load("platform-a"), rounded_rectangle(), duration=3)
     assert log.latent.shape == (30, 9)
     assert np.ptp(log.latent, axis=0).min() > 0.01
+
+
+def test_a_modulated_student_that_reads_the_boat_is_the_same_in_numpy(tmp_path):
+    teacher = Teacher(72, 15, 3, 16, modulated=True, key=ONE)
+    # Louder, so that the factors and the command are far from what they would be without.
+    object.__setattr__(teacher.modulation, "weight", 100 * teacher.modulation.weight)
+    object.__setattr__(teacher.body.layers[-1], "weight", 30 * teacher.body.layers[-1].weight)
+    student = Student(teacher, Adapter(9, 16, 15, key=TWO))
+    config = methods.first_order("student", "field")
+    pilot = Pilot.load(files.save_policy(tmp_path / "policy.safetensors", student, config, {}))
+    act, memory = methods.acting(student, 1)
+    window = rounded_rectangle().window(6.0)
+    pose, velocity = window[0, :3] + 0.05, window[0, 3:] - 0.05
+    previous, before = np.zeros(3), pose
+    for _ in range(5):
+        o, h = pack(observe(pose, velocity, window, previous)), pack(recall(pose, before, velocity, previous))
+        memory, wanted = act(memory, jnp.array(o)[None], jnp.array(h)[None], jnp.zeros((1, 15)))
+        previous = pilot.step(pose, velocity, window)
+        np.testing.assert_allclose(previous, np.clip(wanted[0], -1, 1), atol=1e-5)
+    mean, log_std = (np.array(part[0]) for part in student.adapter.read(memory))
+    told = pilot.dynamics
+    # ln e of the first seven, then -c_ru = 1 / c_rv by its own logarithm, c_uv by its asinh; the sea in its own scales.
+    np.testing.assert_allclose(np.log(told.e[:7]), mean[:7], atol=1e-5)
+    np.testing.assert_allclose([np.log(-told.e.c_ru), np.arcsinh(told.e.c_uv)], mean[7:9], atol=1e-5)
+    np.testing.assert_allclose(told.spread, np.exp(log_std[:9]), rtol=1e-4)
+    np.testing.assert_allclose([10 * told.delay, *(5 * told.current), *(10 * told.force)], mean[9:], atol=1e-5)
+    assert Pilot.load("student").dynamics is None
+
+
+def test_the_shipped_students_reading_of_a_boat_is_as_good_as_it_says():
+    # Over five boats and nine numbers, after a lap: the errors in units of what it states have a mean square near 1.
+    squares = []
+    for platform in PLATFORMS:
+        pilot, vessel = Pilot.load("ideal"), Vessel.load(platform)
+        simulate(pilot, vessel, rounded_rectangle())
+        told = pilot.dynamics
+        off = scale_privileged(np.array(told.e)) - scale_privileged(np.array(vessel.normalized))
+        squares.append((off / np.array(told.spread)) ** 2)
+        # Yaw authority, which a corner shows best, within a factor of two.
+        assert 0.5 < told.e.alpha_r / vessel.normalized.alpha_r < 2
+    assert np.mean(squares) < 3
 
 
 def test_a_teacher_wants_to_know_the_boat(tmp_path):

@@ -68,7 +68,7 @@ def demo(
         logs["ideal"],
         picture,
         beside=logs["mpc-paper"],
-        published=("the paper's student", *PAPER["ideal"].values()),
+        published=("the paper's student", PAPER["ideal"]["position_cm"], PAPER["ideal"]["heading_deg"]),
     )
 
     metrics = {driver: [log.metrics() for log in runs.values()] for driver, runs in logs.items()}
