@@ -145,7 +145,7 @@ def test_sail_steers_prints_metrics_and_saves_the_run_that_gave_them(run, tmp_pa
     assert answer["metrics"] == pytest.approx(asdict(log.metrics()))
     assert answer["files"] == {"log": str(file)}
     assert len(log.time) == 30
-    assert log.about["controller"] == "mpc"
+    assert log.about["controller"] == "field"
     assert log.about["seed"] == answer["seed"] == 7
     assert answer["metrics"]["position_cm"] < 20
 

@@ -23,7 +23,7 @@ def pilot(
     boat: Annotated[
         str, typer.Argument(help="The boat's TOML file: the vessel, its thrusters, and [link] and others.")
     ],
-    controller_name: Annotated[str, typer.Option("--controller", help=f"{', '.join(names())}.")] = "student",
+    controller_name: Annotated[str, typer.Option("--controller", help=f"{', '.join(names())}.")] = "field",
     reference: Annotated[str, typer.Option(help="line, circle, rectangle, eight or hold.")] = "rectangle",
     speed: Annotated[float | None, typer.Option(help="m/s.")] = None,
     laps: Annotated[float | None, typer.Option(help="Times round a closed path.")] = None,

@@ -24,7 +24,7 @@ LONGEST = 24 * 3600.0
 
 
 def sail(
-    controller_name: Annotated[str, typer.Option("--controller", help=f"{', '.join(names())}.")] = "mpc",
+    controller_name: Annotated[str, typer.Option("--controller", help=f"{', '.join(names())}.")] = "field",
     vessel: Annotated[str, typer.Option(help="A name of the catalogue, or a path to a TOML file.")] = "platform-a",
     reference: Annotated[
         str | None, typer.Option(help="line, circle, rectangle, eight or hold; by default the paper's rectangle.")

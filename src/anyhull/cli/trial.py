@@ -34,7 +34,7 @@ PAPER = {
 
 def trial(
     vessel: Annotated[str, typer.Option(help="A name of the catalogue, or a path to a TOML file.")] = "platform-a",
-    controller_name: Annotated[str, typer.Option("--controller", help=f"{', '.join(names())}.")] = "student",
+    controller_name: Annotated[str, typer.Option("--controller", help=f"{', '.join(names())}.")] = "field",
     trials: Annotated[int, typer.Option(min=1, max=1000, help="How many, each with a seed of its own.")] = 20,
     seed: Annotated[int, typer.Option(min=0, help="Of the first trial; the next has the next.")] = 0,
     sea: Annotated[str, typer.Option(help=f"{', '.join(WATERS)}.")] = "lake",
