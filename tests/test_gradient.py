@@ -94,7 +94,9 @@ def planted(monkeypatch, value, slope):
 
 def test_what_is_not_a_number_never_reaches_the_weights(monkeypatch):
     state, iterate = planted(monkeypatch, 1.0, jnp.nan)
-    after, _ = iterate(state)
+    after, metrics = iterate(state)
+    assert metrics["dropped"] == 1.0
+    assert all(np.isfinite(float(value)) for value in metrics.values())
     pairs = [jax.tree.leaves((training.policy, training.moments)) for training in (state, after)]
     for old, new in zip(*pairs, strict=True):
         np.testing.assert_array_equal(old, new)

@@ -213,7 +213,9 @@ def iterate(training: Training, config: Descent, task: Task) -> tuple[Training, 
     better, astray = smoothed <= lowest, smoothed > config.astray * lowest
     kept, lowest = jnp.where(better, weights, kept), jnp.where(better, smoothed, lowest)
     weights, smoothed = jnp.where(astray, kept, weights), jnp.where(astray, lowest, smoothed)
-    metrics |= {"cost": value, "norm": jnp.linalg.norm(gradient), "astray": astray.astype(jnp.float32)}
+    metrics |= {"cost": value, "norm": jnp.linalg.norm(gradient), "astray": astray, "dropped": ~sound}
+    # A window that was dropped is told as such; its terms, which may be no numbers, are not.
+    metrics = {name: jnp.nan_to_num(term.astype(jnp.float32), posinf=0.0) for name, term in metrics.items()}
     return (
         Training(unflatten(weights), moments, fleet, memory, key, iteration + 1, smoothed, lowest, kept),
         metrics,
