@@ -82,8 +82,8 @@ def demo(
         return
     console = open_console()
     console.print(
-        "One lap of the paper's rectangle (10 x 6 m, 0.6 m/s), from the reference state: mean position error (cm),\n"
-        "heading error (deg) and change of command a period (of full power).\n"
+        "One lap of the paper's rectangle (10 x 6 m, 0.6 m/s), from the reference state:\n"
+        "mean position error, heading error, and change of command a period (of full power).\n"
     )
     for sea, drivers in DRIVERS.items():
         console.print(SEAS[sea])
