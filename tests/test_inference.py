@@ -29,7 +29,7 @@ def test_senses_are_observe_and_recall_with_their_scales():
 def test_an_elu_layer_by_hand():
     one = np.eye(2, dtype=np.float32)
     net = MLP([Layer(one, np.array([0.0, -1.0], np.float32)), Layer(one, np.array([5.0, 0.0], np.float32))])
-    # Hidden 2 and -2: ELU keeps the first and makes e⁻² - 1 = -0.8647 of the second; factors 3 and 2, then plus 5 and 0.
+    # Hidden 2 and -2: ELU keeps the first and makes e⁻² - 1 = -0.8647 of the second; factors 3 and 2, then + 5 and 0.
     output = net(np.array([2.0, -1.0], np.float32), np.array([3.0, 2.0], np.float32))
     np.testing.assert_allclose(output, [11.0, 2 * (np.exp(-2.0) - 1)], rtol=1e-6)
 
