@@ -20,7 +20,7 @@ check: $(READY)
 	$(BIN)/mypy
 
 bench: $(READY)
-	cd benchmarks && ../$(BIN)/python mpc.py && ../$(BIN)/python environment.py
+	cd benchmarks && ../$(BIN)/python mpc.py && ../$(BIN)/python pilot.py && ../$(BIN)/python environment.py
 
 # The pins name the CPU build of JAX, and every package that the tests need.
 $(READY): requirements.txt pyproject.toml

@@ -38,6 +38,9 @@ class History(NamedTuple):
 OBSERVATION_SIZE = 72
 HISTORY_SIZE = 9
 
+ERROR_SCALE, MOTION_SCALE = 10.0, 10.0
+"""What errors are multiplied by before asinh, and the motion over a period of 0.1 s to become a velocity."""
+
 
 def observe(pose: Any, velocity: Any, window: Any, previous: Any) -> Observation:
     """The base observation of one boat: pose (3,), velocity (3,), window (11, 6), previous command (3,)."""
@@ -80,13 +83,13 @@ def scale_observation(o: Any) -> Any:
     and grows like a logarithm, so that a boat far off does not saturate the network.
     """
     xp = namespace(o)
-    return xp.concatenate([xp.arcsinh(10.0 * o[..., :6]), o[..., 6:]], axis=-1)
+    return xp.concatenate([xp.arcsinh(ERROR_SCALE * o[..., :6]), o[..., 6:]], axis=-1)
 
 
 def scale_history(h: Any) -> Any:
     """A packed history as a network reads it: displacements over one period become velocities."""
     xp = namespace(h)
-    return xp.concatenate([10.0 * h[..., :3], h[..., 3:]], axis=-1)
+    return xp.concatenate([MOTION_SCALE * h[..., :3], h[..., 3:]], axis=-1)
 
 
 SURENESS = (-5.0, 3.0)

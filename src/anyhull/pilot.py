@@ -8,22 +8,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from safetensors import SafetensorError, safe_open
 
 from anyhull.controller import Array, checked
 from anyhull.errors import InputError, unknown
+from anyhull.inference import GRU, MLP, Cell, Layer, Senses, Tensor, elu
 from anyhull.observation import (
     CURRENT_SCALE,
     DELAY_SCALE,
     FORCE_SCALE,
+    HISTORY_SIZE,
     MODULATION,
+    OBSERVATION_SIZE,
     SURENESS,
-    observe,
-    pack,
-    recall,
-    scale_history,
-    scale_observation,
     scale_privileged,
     unscale_privileged,
 )
@@ -32,7 +30,7 @@ from anyhull.vessel import Normalized, Vessel
 FORMAT = "1"
 """Version of the policy file that this package writes and reads."""
 
-Weights = dict[str, NDArray[np.float32]]
+Weights = dict[str, Tensor]
 
 
 def shipped() -> list[str]:
@@ -82,36 +80,69 @@ class Dynamics(NamedTuple):
     """Wind and wave force in the body frame as fractions of the actuator limits, (3,)."""
 
 
+class Parts(NamedTuple):
+    """A policy of any kind as a step uses it: what its kind does not have is empty or None."""
+
+    actor: list[Layer]
+    """From observation and latent to the command; from the memory where the observation is compressed into that."""
+    modulation: Layer | None
+    """From the latent to the logarithms of factors on the actor's last features."""
+    known: Tensor
+    """The latent of a policy that does not estimate it, (n,)."""
+    cell: Cell | None
+    """From the history to the memory."""
+    head: list[Layer]
+    """From the memory to the latent."""
+    reader: list[Layer]
+    """From the memory to mean and logarithm of the standard deviation of the scaled privileged vector."""
+    compress: list[Layer]
+    """From the observation to what goes into the memory before the history."""
+
+
+def take_apart(weights: Weights, about: dict[str, Any], vessel: Vessel | None = None) -> Parts:
+    """The parts of a policy; `vessel` is for teachers alone, which are told the boat that the others find out."""
+    kind = about["kind"]
+    body = "teacher." if kind in ("student", "mean-latent") else ""
+    known = np.zeros(0, np.float32)
+    if kind == "mean-latent":
+        known = weights["mean"]
+    elif kind == "teacher" and (encoder := _layers(weights, "encoder.")):
+        if vessel is None:
+            raise InputError("this policy is a teacher, which is told the boat's dynamics: give it a vessel")
+        told = np.zeros(encoder[0].weight.shape[0], np.float32)  # of the sea, nothing
+        told[:9] = scale_privileged(np.array(vessel.normalized))
+        known = MLP(encoder)(told)
+    cell = {"student": "adapter.cell.", "recurrent": "cell."}.get(kind)
+    modulation = f"{body}modulation."
+    return Parts(
+        # Of each stacked pair of layers the actor's is the first.
+        actor=[Layer(weight[0], bias[0]) for weight, bias in _layers(weights, f"{body}body.")],
+        modulation=_layer(weights, modulation) if f"{modulation}weight" in weights else None,
+        known=known,
+        cell=Cell(*(weights[cell + field] for field in Cell._fields)) if cell else None,
+        head=_layers(weights, "adapter.projection."),
+        reader=_layers(weights, "adapter.reader."),
+        compress=_layers(weights, "compress."),
+    )
+
+
 class Pilot:
     """Steers a boat with a trained policy."""
 
     def __init__(self, weights: Weights, about: dict[str, Any], vessel: Vessel | None = None) -> None:
         """`vessel` is for teachers alone, which are told the boat that the others find out."""
         self.about = about
-        self._weights = weights
-        kind = about["kind"]
-        body = "teacher." if kind in ("student", "mean-latent") else ""
-        # Of each stacked pair of layers the actor's is the first.
-        self._actor = [(w[0], b[0]) for w, b in _layers(weights, f"{body}body.")]
-        self._modulation = (
-            [weights[f"{body}modulation.{part}"] for part in ("weight", "bias")]
-            if (f"{body}modulation.weight" in weights)
-            else None
-        )
-        self._known = np.zeros(0, np.float32)
-        if kind == "mean-latent":
-            self._known = weights["mean"]
-        elif kind == "teacher" and (encoder := _layers(weights, "encoder.")):
-            if vessel is None:
-                raise InputError("this policy is a teacher, which is told the boat's dynamics: give it a vessel")
-            told = np.zeros(encoder[0][0].shape[0], np.float32)  # of the sea, nothing
-            told[:9] = scale_privileged(np.array(vessel.normalized))
-            self._known = _mlp(encoder, told)
-        self._cell = {"student": "adapter.cell.", "recurrent": "cell."}.get(kind)
-        self._head = _layers(weights, "adapter.projection.")
-        self._reader = _layers(weights, "adapter.reader.")
-        self._compress = _layers(weights, "compress.")
-        self._memory_size = weights[f"{self._cell}weight_hh"].shape[1] if self._cell else 0
+        self.parts = parts = take_apart(weights, about, vessel)
+        self._senses = Senses()
+        self._actor = MLP(parts.actor)
+        self._modulation = MLP([parts.modulation]) if parts.modulation else None
+        self._gru = GRU(parts.cell) if parts.cell else None
+        self._head = MLP(parts.head) if parts.head else None
+        self._reader = MLP(parts.reader) if parts.reader else None
+        self._compress = MLP(parts.compress) if parts.compress else None
+        # What GRU and actor read, filled anew in every step.
+        self._history = np.zeros(parts.cell.weight_ih.shape[1] if parts.cell else 0, np.float32)
+        self._inputs = np.zeros(parts.actor[0].weight.shape[0], np.float32)
         self.reset()
 
     @staticmethod
@@ -126,39 +157,50 @@ class Pilot:
 
     def reset(self) -> None:
         """Forget the boat."""
-        self._memory = np.zeros(self._memory_size, np.float32)
+        if self._gru:
+            self._gru.memory[:] = 0.0
         self._previous = np.zeros(3)
         self._before: Array | None = None
-        self.latent = self._known
+        self.latent = self.parts.known
         """The latent z that the policy acts on: the adapter's estimate, the teacher's, or nothing."""
 
     def step(self, pose: ArrayLike, velocity: ArrayLike, window: ArrayLike) -> Array:
         """The normalized command in [-1, 1]³ for the coming period."""
         now, nu, reference = checked(pose, velocity, window)
         before = now if self._before is None else self._before
-        o = scale_observation(pack(observe(now, nu, reference, self._previous))).astype(np.float32)
-        if self._cell:
-            h = scale_history(pack(recall(now, before, nu, self._previous))).astype(np.float32)
+        self._senses(now, before, nu, reference, self._previous)
+        o, history, inputs = self._senses.o, self._history, self._inputs
+        if self._gru:
+            history[-HISTORY_SIZE:] = self._senses.h
             if self._compress:
-                h = np.concatenate([_elu(_mlp(self._compress, o)), h])
-            self._memory = _gru(self._weights, self._cell, h, self._memory)
+                compressed = self._compress(o)
+                history[:-HISTORY_SIZE] = elu(compressed, np.empty_like(compressed))
+            memory = self._gru(history)
             if self._head:
-                self.latent = _mlp(self._head, self._memory)
-        inputs = self._memory if self._compress else np.concatenate([o, self.latent])
+                self.latent = self._head(memory).copy()
+        if self._gru and self._compress:
+            inputs[:] = memory
+        else:
+            inputs[:OBSERVATION_SIZE] = o
+            inputs[OBSERVATION_SIZE:] = self.latent
         factors = None
         if self._modulation:
-            weight, bias = self._modulation
-            factors = np.exp(np.clip(self.latent @ weight + bias, *MODULATION))
-        command: Array = np.clip(_mlp(self._actor, inputs, factors).astype(np.float64), -1.0, 1.0)
-        self._previous, self._before = command, now
+            factors = self._modulation(self.latent)
+            np.maximum(factors, MODULATION[0], out=factors)
+            np.minimum(factors, MODULATION[1], out=factors)
+            np.exp(factors, out=factors)
+        wanted = self._actor(inputs, factors).astype(np.float64)
+        command: Array = np.maximum(np.minimum(wanted, 1.0, out=wanted), -1.0, out=wanted)
+        # Copies, since the caller may reuse the arrays.
+        self._previous, self._before = command.copy(), now.copy()
         return command
 
     @property
     def dynamics(self) -> Dynamics | None:
         """The boat as the adapter takes it to be after the last step; None where the policy cannot say."""
-        if not self._reader:
+        if not (self._reader and self._gru):
             return None
-        mean, log_std = np.split(_mlp(self._reader, self._memory).astype(np.float64), 2)
+        mean, log_std = np.split(self._reader(self._gru.memory).astype(np.float64), 2)
         spread = np.exp(np.clip(log_std, *SURENESS))
         sea = mean[9:] if mean.size > 9 else None
         return Dynamics(
@@ -170,33 +212,13 @@ class Pilot:
         )
 
 
-def _layers(weights: Weights, prefix: str) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
-    """Weight and bias of the layers under a prefix, in order."""
-    found: list[tuple[NDArray[np.float32], NDArray[np.float32]]] = []
+def _layers(weights: Weights, prefix: str) -> list[Layer]:
+    """The layers under a prefix, in order."""
+    found: list[Layer] = []
     while (name := f"{prefix}layers.{len(found)}.") + "weight" in weights:
-        found.append((weights[name + "weight"], weights[name + "bias"]))
+        found.append(_layer(weights, name))
     return found
 
 
-def _elu(x: NDArray[np.float32]) -> NDArray[np.float32]:
-    return np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
-
-
-def _mlp(layers: list[tuple[Any, Any]], x: Any, factors: Any = None) -> NDArray[np.float32]:
-    for weight, bias in layers[:-1]:
-        x = _elu(x @ weight + bias)
-    x = x if factors is None else x * factors
-    weight, bias = layers[-1]
-    result: NDArray[np.float32] = x @ weight + bias
-    return result
-
-
-def _gru(weights: Weights, prefix: str, x: Any, memory: Any) -> NDArray[np.float32]:
-    """One step of a gated recurrent unit, as Equinox's GRUCell defines it."""
-    size = memory.size
-    gates = weights[f"{prefix}weight_ih"] @ x + weights[f"{prefix}bias"]
-    kept = weights[f"{prefix}weight_hh"] @ memory
-    opened = 1 / (1 + np.exp(-(gates[: 2 * size] + kept[: 2 * size])))
-    new = np.tanh(gates[2 * size :] + opened[:size] * (kept[2 * size :] + weights[f"{prefix}bias_n"]))
-    moved: NDArray[np.float32] = new + opened[size:] * (memory - new)
-    return moved
+def _layer(weights: Weights, prefix: str) -> Layer:
+    return Layer(*(weights[prefix + field] for field in Layer._fields))

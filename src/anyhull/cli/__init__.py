@@ -1,4 +1,4 @@
-"""The command `anyhull`: look at vessels, sail one, train a policy, try it at sea, steer a boat."""
+"""The command `anyhull`: look at vessels, sail one, train a policy, try it at sea, steer a boat, export."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from anyhull.cli import boat, demo, pilot, sail, train, trial, vessels
+from anyhull.cli import boat, demo, export, pilot, sail, train, trial, vessels
 from anyhull.errors import InputError, RunError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help="Simulate and steer any surface vessel.")
@@ -20,6 +20,7 @@ app.command()(train.train)
 app.command()(trial.trial)
 app.command()(boat.boat)
 app.command()(pilot.pilot)
+app.command()(export.export)
 
 
 def main(arguments: list[str] | None = None) -> int:

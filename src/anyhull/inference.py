@@ -1,0 +1,146 @@
+"""What a policy computes in a step, in NumPy for one boat: each part has buffers of its own and allocates nothing."""
+
+from __future__ import annotations
+
+import cmath
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anyhull.arithmetic import wrap
+from anyhull.controller import Array
+from anyhull.observation import ERROR_SCALE, HISTORY_SIZE, MOTION_SCALE, OBSERVATION_SIZE
+from anyhull.reference import PREVIEW
+
+Tensor = NDArray[np.float32]
+
+
+class Layer(NamedTuple):
+    """An affine map."""
+
+    weight: Tensor
+    """(inputs, outputs)."""
+    bias: Tensor
+    """(outputs,)."""
+
+
+class Cell(NamedTuple):
+    """A gated recurrent unit as Equinox's GRUCell has it: rows for reset, update and the new memory, in this order."""
+
+    weight_ih: Tensor
+    """(3 n, inputs)."""
+    weight_hh: Tensor
+    """(3 n, n)."""
+    bias: Tensor
+    """(3 n,)."""
+    bias_n: Tensor
+    """Of what the new memory keeps of the old, (n,)."""
+
+
+class Senses:
+    """Observation and history as a network reads them: `observe`, `recall` and their scales in a tenth of the time."""
+
+    def __init__(self) -> None:
+        self.o = np.zeros(OBSERVATION_SIZE, np.float32)
+        """The scaled observation of the last call."""
+        self.h = np.zeros(HISTORY_SIZE, np.float32)
+        """The scaled history of the last call."""
+        self._origin = np.zeros(6)
+        self._seen = np.zeros((PREVIEW + 1, 6))
+        self._places = self._seen.view(np.complex128)[:, 0]  # x + iy, which one product turns
+        self._turns = self._seen[:, 2]
+        self._errors = self._seen[0]
+        self._lookahead = self.o[9:69].reshape(PREVIEW, 6)
+
+    def __call__(self, pose: Array, before: Array, velocity: Array, window: Array, previous: Array) -> None:
+        """Fill `o` and `h`, given also the pose one period `before` and the `previous` command."""
+        x, y, psi = pose.tolist()
+        into_body = cmath.rect(1.0, -psi)
+        self._origin[:3] = pose
+        np.subtract(window, self._origin, out=self._seen)
+        np.multiply(self._places, into_body, out=self._places)
+        turns, errors, o, h = self._turns, self._errors, self.o, self.h
+        turns += math.pi
+        turns %= 2 * math.pi
+        turns -= math.pi
+        errors[3:] -= velocity
+        errors *= ERROR_SCALE
+        np.arcsinh(errors, out=errors)
+        o[:6] = errors
+        o[6:9] = velocity
+        self._lookahead[...] = self._seen[1:]
+        o[69:] = previous
+
+        x_before, y_before, psi_before = before.tolist()
+        moved = complex(x - x_before, y - y_before) * into_body
+        h[0], h[1], h[2] = moved.real, moved.imag, wrap(psi - psi_before)
+        h[:3] *= MOTION_SCALE
+        h[3:6] = velocity
+        h[6:] = previous
+
+
+class MLP:
+    """Hidden layers with ELU, and a linear output, which the next call overwrites."""
+
+    def __init__(self, layers: list[Layer]) -> None:
+        self._hidden = [(*layer, np.empty_like(layer.bias), np.empty_like(layer.bias)) for layer in layers[:-1]]
+        self._last = (*layers[-1], np.empty_like(layers[-1].bias))
+
+    def __call__(self, x: Tensor, factors: Tensor | None = None) -> Tensor:
+        """The output for input `x`; `factors` multiply what goes into the last layer."""
+        for weight, bias, y, scratch in self._hidden:
+            x.dot(weight, y)
+            y += bias
+            x = elu(y, scratch)
+        if factors is not None:
+            x *= factors
+        weight, bias, y = self._last
+        x.dot(weight, y)
+        y += bias
+        return y
+
+
+class GRU:
+    """A gated recurrent unit and its memory."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.memory = np.zeros_like(cell.bias_n)
+        size = self.memory.size
+        self._inwards, self._back = (np.ascontiguousarray(weight.T) for weight in (cell.weight_ih, cell.weight_hh))
+        self._bias, self._bias_n = cell.bias, cell.bias_n
+        self._seen, self._kept = np.empty_like(cell.bias), np.empty_like(cell.bias)
+        self._gates, self._kept_gates = self._seen[: 2 * size], self._kept[: 2 * size]
+        self._reset, self._update = self._seen[:size], self._seen[size : 2 * size]
+        self._seen_new, self._new = self._seen[2 * size :], self._kept[2 * size :]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """The memory after input `x`, which the next call overwrites."""
+        gates, new, memory = self._gates, self._new, self.memory
+        x.dot(self._inwards, self._seen)
+        memory.dot(self._back, self._kept)
+        self._seen += self._bias
+        gates += self._kept_gates
+        # The logistic function by way of tanh, which cannot overflow.
+        gates *= 0.5
+        np.tanh(gates, out=gates)
+        gates += 1.0
+        gates *= 0.5
+        new += self._bias_n
+        new *= self._reset
+        new += self._seen_new
+        np.tanh(new, out=new)
+        memory -= new
+        memory *= self._update
+        memory += new
+        return memory
+
+
+def elu(y: Tensor, scratch: Tensor) -> Tensor:
+    """`y`, with exp(y) - 1 in place of what is negative."""
+    np.minimum(y, 0.0, out=scratch)
+    np.expm1(scratch, out=scratch)
+    # exp(y) - 1 is never less than y, and of a positive number, cut to zero above, it is zero.
+    np.maximum(y, scratch, out=y)
+    return y
