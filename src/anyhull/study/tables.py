@@ -164,7 +164,7 @@ def claims(entries: Entries) -> list[Table]:
     return [Table("ideal", title, ("", "the paper", "ours"), tuple(rows))] if rows else []
 
 
-RECIPES = {"latent-ppo": "the paper's recipe", "latent-gradient": "first-order"}
+RECIPES = {"latent-ppo": "PPO, as the paper's", "latent-gradient": "first-order, ours"}
 
 
 def latent(results: dict[str, Result]) -> list[Table]:
@@ -185,7 +185,7 @@ def latent(results: dict[str, Result]) -> list[Table]:
         (name, *(spread([seed[key][i] for seed in several]).text() for several in seeds.values() for key in READ))
         for i, name in enumerate(some["components"])
     ]
-    heads = tuple(f"from {what}, {recipe}" for recipe in seeds for what in READ.values())
+    heads = tuple(f"{what}, {recipe.split(',')[0]}" for recipe in seeds for what in READ.values())
     note = (
         "R² on held-out boats of ridge regression to the logarithm of each component (asinh for c_uv); ẑ after the "
         "whole run. c_ru is −1 / c_rv, so the two are one number. 0 is no better than the mean."
