@@ -11,7 +11,7 @@ import pytest
 
 from anyhull import InputError, Pilot, Vessel, rounded_rectangle, simulate
 from anyhull.cli import main
-from anyhull.learn import files, methods, runs
+from anyhull.learn import adapter, files, methods, ppo, runs
 from anyhull.learn.evaluate import track
 from anyhull.study import latent, learned, pieces, results, tables
 from anyhull.study.curves import convergence, monotone
@@ -240,8 +240,14 @@ def test_a_damaged_result_is_named(content, tmp_path):
 
 
 def test_one_training_gives_teacher_student_and_ablation(tmp_path, monkeypatch):
-    # Measuring is tested elsewhere; here it would take most of the time.
+    # Learning and measuring are tested elsewhere, and to compile them would take most of the time.
     monkeypatch.setattr(runs, "tracking", lambda policy, config: metrics(float(len(jax.tree.leaves(policy)))))
+    for module in (ppo, adapter):
+        monkeypatch.setattr(
+            module,
+            "iterate",
+            lambda state, *_: (state._replace(iteration=state.iteration + 1), {"loss": jnp.zeros(())}),
+        )
     training = Training(
         "tiny",
         "student",

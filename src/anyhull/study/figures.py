@@ -111,9 +111,8 @@ def estimate(results: dict[str, Result]) -> Figure:
             )
             if key == "error_mean" and len(error) > 1:
                 panel.fill_between(time, error.min(0), error.max(0), color=STYLES[i]["color"], alpha=0.2, lw=0)
-    panel.set_yscale("log")
-    panel.yaxis.set_major_formatter("{x:g}")
     panel.set_xlim(0, None)
+    panel.set_ylim(0, None)
     panel.legend(frameon=False, fontsize=9)
     figure.tight_layout()
     return figure
@@ -173,8 +172,9 @@ def drop(run: dict[str, Any]) -> Figure:
     # The view is of the time about the drop: what came before must not set the scale.
     late = np.array(run["time"]) >= 5
     lower.set_ylim(0, 1.1 * max(np.array(run["position_cm"])[late].max(), 1e-3))
-    upper.text(9.9, 0.04, "s = 1.0", ha="right", color=INK, fontsize=9, transform=upper.get_xaxis_transform())
-    upper.text(10.1, 0.04, "s = 0.3", ha="left", color=INK, fontsize=9, transform=upper.get_xaxis_transform())
+    for place, side, text in ((9.9, "right", "s = 1.0"), (10.1, "left", "s = 0.3")):
+        # Above the panel, where no curve runs.
+        upper.text(place, 1.02, text, ha=side, color=INK, fontsize=9, transform=upper.get_xaxis_transform())
     figure.tight_layout()
     return figure
 

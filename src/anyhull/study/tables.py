@@ -27,8 +27,8 @@ LABELS = {
     "ppo-general": "PPO (general)",
     "student-mean-latent": "Student avg. z",
     "our-student": "Student, first-order (ours)",
+    "our-adapter": "the same before joint training",
     "our-teacher": "Teacher†, first-order (ours)",
-    "our-adapter": "the same, adapter by regression alone",
 }
 """Rows by name, in the order of the tables."""
 
