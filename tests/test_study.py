@@ -85,6 +85,7 @@ def test_a_table_averages_platforms_within_a_seed_and_then_seeds():
     assert found.std == pytest.approx(2**0.5)
     assert found.text() == "3.00 ± 1.41"
     assert tables.spread([0.328]).text() == "0.33"  # one run has no deviation
+    assert tables.spread([0.00142]).text() == "0.0014"
 
 
 def test_specific_policies_are_gathered_from_a_piece_for_each_vessel():

@@ -15,6 +15,9 @@ from anyhull.errors import InputError
 if TYPE_CHECKING:
     from anyhull.study.tables import Table
 
+WIDE = 140
+"""Columns that the widest of these tables takes."""
+
 app = typer.Typer(help="The paper's tables and figures, and ours beside them.", no_args_is_help=True)
 
 Seeds = Annotated[int | None, typer.Option(min=1, help="Seeds of every learned method; 10, or 2 with --quick.")]
@@ -182,9 +185,10 @@ def _tell(line: str) -> None:
 
 def _show(made: list[Table]) -> None:
     console = open_console()
+    console.width = max(console.width, WIDE)
     for table in made:
         console.print(table.title + "\n")
-        drawn: Any = new_table(list(table.columns), gap=3)
+        drawn: Any = new_table(list(table.columns), left=("",), gap=3)
         for row in table.rows:
             drawn.add_row(*row)
         console.print(drawn)

@@ -122,6 +122,7 @@ def students(plan: Plan, piece: str, shipped: str) -> list[Path]:
     if all(path.exists() for path in every):
         return every
     if (one := policy_path(plan, shipped)).exists():
+        plan.say(f"  {plan.work / piece}: the other seeds are not there, so seed 0 alone")
         return [one]
     raise InputError(f"{one}: is missing: piece {piece!r} makes it; run that first")
 

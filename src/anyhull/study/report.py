@@ -115,7 +115,8 @@ def _html_table(table: Table) -> str:
 
 
 def _cell(text: str) -> str:
-    return f"<td>{html.escape(text)}</td>" if text[:1].isdigit() else f'<td class="text">{html.escape(text)}</td>'
+    number = re.match(r"-?\d", text)
+    return f"<td>{html.escape(text)}</td>" if number else f'<td class="text">{html.escape(text)}</td>'
 
 
 def _inline(text: str) -> str:

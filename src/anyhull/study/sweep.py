@@ -39,7 +39,7 @@ SECONDS, LAST = 20.0, 5.0
 DROP, WHEN, END = 0.3, 10.0, 15.0
 """The scale that 1.0 drops to, when, and the end of the run, s."""
 
-TRAINING = Training("sweep", "sweep", vessel=VESSEL, row="sweep", phases=(("teacher", "sweep-teacher"),))
+TRAINING = Training("sweep", "sweep", vessel=VESSEL, row="sweep", ships=(("sweep", "sweep"),))
 
 
 def study(plan: Plan) -> tuple[dict[str, Any], dict[str, Any], bool]:

@@ -48,8 +48,10 @@ class Spread:
     """Sample standard deviation; None of a single number."""
 
     def text(self, digits: int = 2) -> str:
-        """As in 0.84 ± 0.11."""
-        return f"{self.mean:.{digits}f}" + (f" ± {self.std:.{digits}f}" if self.std is not None else "")
+        """As in 0.84 ± 0.11; a single number too small for these digits keeps two of its own."""
+        if self.std is not None:
+            return f"{self.mean:.{digits}f} ± {self.std:.{digits}f}"
+        return f"{self.mean:.2g}" if 0 < abs(self.mean) < 10 ** (1 - digits) else f"{self.mean:.{digits}f}"
 
 
 @dataclass(frozen=True)
