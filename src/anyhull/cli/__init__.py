@@ -1,4 +1,4 @@
-"""The command `anyhull`: look at vessels, sail one, train a policy, try it at sea, steer a boat, export."""
+"""The command `anyhull`: look at vessels, sail one, train, study and export policies, try them at sea, steer a boat."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from anyhull.cli import boat, demo, export, pilot, sail, train, trial, vessels
+from anyhull.cli import boat, demo, export, pilot, sail, study, train, trial, vessels
 from anyhull.errors import InputError, RunError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help="Simulate and steer any surface vessel.")
@@ -17,6 +17,7 @@ app.add_typer(vessels.app, name="vessels")
 app.command()(sail.sail)
 app.command()(demo.demo)
 app.command()(train.train)
+app.add_typer(study.app, name="study")
 app.command()(trial.trial)
 app.command()(boat.boat)
 app.command()(pilot.pilot)

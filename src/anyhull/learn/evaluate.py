@@ -33,7 +33,7 @@ def track(
     """
     task, key = task or Task(), jax.random.key(0) if key is None else key
     steps, count = round(reference.duration / PERIOD), len(e)
-    points = jnp.array(reference.at(PERIOD * np.arange(steps + PREVIEW + 1, dtype=np.float64)), jnp.float32)
+    points = jnp.array(reference.at(PERIOD * np.arange(steps + PREVIEW + 1, dtype=np.float64)), float)
     windows = jnp.stack([points[k : k + steps + 1] for k in range(PREVIEW + 1)], axis=1)
     one, two = jax.random.split(key)
 

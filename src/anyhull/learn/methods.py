@@ -203,8 +203,9 @@ def first_order_phases(config: Config) -> tuple[Phase, ...]:
 def mean_latent(student: Student, task: Task, boats: int = 4096) -> MeanLatent:
     """The student with the teacher's latent averaged over boats of the training distribution."""
     uniforms = jax.random.uniform(jax.random.key(0), (boats, task.reset_draws))
-    fleet = jax.vmap(task.reset)(uniforms)
-    z = student.teacher.latent(jax.vmap(task.privileged)(fleet))
+    # Compiled, since operation by operation it takes seconds.
+    told = jax.jit(jax.vmap(lambda u: task.privileged(task.reset(u))))(uniforms)
+    z = student.teacher.latent(told)
     return MeanLatent(student.teacher, z.mean(0))
 
 

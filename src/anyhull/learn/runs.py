@@ -57,13 +57,15 @@ def train(
     seed: int = 0,
     resume: bool = False,
     checkpoint_every: float = 20.0,
+    every_phase: bool = False,
     report: Callable[[Report], None] | None = None,
 ) -> list[Path]:
     """Train a method in `folder` and return the paths of its policies, one a seed.
 
     Several seeds are one vmapped program. A checkpoint is written every so many seconds; with `resume`, a run that was
-    stopped goes on from it and ends with the same weights. Of several processes (`hosts.join`) the first alone uses the
-    folder and reports; the others return no paths.
+    stopped goes on from it and ends with the same weights. With `every_phase`, the policies of the phases on the way
+    are written as well, in files named for them. Of several processes (`hosts.join`) the first alone uses the folder
+    and reports; the others return no paths.
     """
     folder = Path(folder)
     record = json.loads(json.dumps({"config": dataclasses.asdict(config), "seeds": seeds, "seed": seed}))
@@ -77,6 +79,8 @@ def train(
         if leader:
             begin(folder, record, resume)
     policy: Any = None
+    written: list[Path] = []
+    last = len(phases(config)) - 1
     for number, phase in enumerate(phases(config)):
         keys = [jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), i), number) for i in range(seeds)]
         initial, iterate = spread(phase, seeds)
@@ -88,11 +92,14 @@ def train(
         state = hosts.place(hosts.shared(state), seeds)
         state = hosts.whole(run(phase, state, iterate, config, folder, checkpoint, seeds, checkpoint_every, report))
         policy = phase.policy(state) if seeds == 1 else eqx.filter_vmap(phase.policy)(state)
-    written = []
-    with hosts.first() as leader:
-        for i, one in enumerate(policies(phase, state, seeds) if leader else []):
-            name = "policy.safetensors" if seeds == 1 else f"policy-{i}.safetensors"
-            written.append(files.save_policy(folder / name, one, config, tracking(one, config)))
+        if number < last and not every_phase:
+            continue
+        with hosts.first() as leader:
+            written = []
+            for i, one in enumerate(policies(phase, state, seeds) if leader else []):
+                stem = "policy" if number == last else phase.name
+                name = f"{stem}.safetensors" if seeds == 1 else f"{stem}-{i}.safetensors"
+                written.append(files.save_policy(folder / name, one, config, tracking(one, config)))
     return written
 
 
@@ -161,7 +168,7 @@ def begin(folder: Path, record: dict[str, Any], resume: bool) -> None:
         return
     if not resume:
         raise InputError(f"{folder}: holds a run already: resume it, or give another folder")
-    for half in (*folder.glob(".checkpoint-*"), *folder.glob(".policy-*")):
+    for half in folder.glob(".*-*.safetensors"):
         half.unlink()  # what a kill left of a file that was being written
     before = _flat(json.loads(path.read_text()))
     for name, value in _flat(record).items():

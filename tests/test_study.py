@@ -1,0 +1,308 @@
+"""Studies: the arithmetic of their tables, pieces that are done once, and reports from stored results."""
+
+import json
+import re
+from importlib import resources
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from anyhull import InputError, Pilot, Vessel, rounded_rectangle, simulate
+from anyhull.cli import main
+from anyhull.learn import adapter, files, methods, ppo, runs
+from anyhull.learn.evaluate import track
+from anyhull.study import latent, learned, pieces, results, tables
+from anyhull.study.curves import convergence, monotone
+from anyhull.study.learned import Plan, Training
+from anyhull.study.pieces import PIECES, Piece, carry_out
+from anyhull.study.results import Result
+from anyhull.study.sweep import scaled
+from anyhull.vessel import PLATFORMS
+
+
+def metrics(position, heading=1.0, platforms=PLATFORMS):
+    """Metrics as a run has them, the same on every platform, in still water and at sea."""
+    one = {"position_cm": position, "heading_deg": heading, "roughness": 0.01, "saturation": 0.0}
+    found = one | {"platforms": {name: dict(one) for name in platforms}}
+    return found | {"sea": found}
+
+
+def result(piece, data, seeds=2):
+    return Result(piece, PIECES[piece].study, seeds, False, 1.0, False, data, {}, {"python": "3"}, {"cores": 1}, "abc")
+
+
+def spread_of(mean):
+    return {"mean": mean, "std": 0.1, "within": 0.2, "most": 3 * mean}
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """A folder with a small made-up result of every piece."""
+    vessels = {name: name.split("ppo-specific-")[1] for name in PIECES if "ppo-specific-" in name}
+    rows = {
+        "ideal-student": ("student", "teacher", "student-mean-latent"),
+        "ideal-recurrent": ("recurrent",),
+        "ideal-ppo-general": ("ppo-general",),
+        "ideal-gradient": ("our-student", "our-teacher", "our-adapter"),
+        "ideal-classic": ("mpc-paper", "mpc-tight", "pid"),
+        "field-student": ("student",),
+        "field-gradient": ("our-student", "our-teacher"),
+        "field-ppo-general": ("ppo-general",),
+        "field-classic": ("mpc-field", "pid"),
+    } | dict.fromkeys(vessels, ("ppo-specific",))
+    for name in PIECES:
+        if name in rows:
+            over = (vessels[name],) if name in vessels else PLATFORMS
+            data = {"rows": {row: [metrics(1.0, platforms=over), metrics(2.0, platforms=over)] for row in rows[name]}}
+        elif name.startswith("latent"):
+            shares = [0.6, 0.3, *[0.1 / 7] * 7]
+            lists = {key: [0.5] * 9 for key in ("from_latent", "from_estimate")}
+            errors = {key: [1.0, 0.5, 0.3] for key in ("error_mean", "error_median")}
+            seed = {"shares": shares} | lists | errors
+            data = {"components": list(latent.COMPONENTS), "period": 0.1, "boats": 8, "seeds": [seed, seed]}
+        elif name == "sweep":
+            time = (0.1 * np.arange(150)).tolist()
+            drop = {key: time for key in ("time", "scale", "encoder", "adapter", "position_cm")}
+            drop |= {"first": 0.5, "seconds": 1.2, "covered": 0.9}
+            curve = {key: [1.0, 2.0, 4.0] for key in ("scale", "encoder", "adapter", "adapter_std")}
+            data = {"vessel": "platform-b", "seeds": [curve | {"drop": drop}]}
+        else:
+            names = ("estimated_position_cm", "estimated_heading_deg", "true_position_cm", "true_heading_deg")
+            found = {key: spread_of(4.0) for key in names} | {"roughness": 0.1, "arrived": 2, "trials": 2}
+            row = name.removeprefix("field-twin-")
+            data = {"row": row, "platforms": {"platform-a": found, "platform-b": found}}
+        results.save(tmp_path, result(name, data))
+    return tmp_path
+
+
+def test_a_table_averages_platforms_within_a_seed_and_then_seeds():
+    # Seed 0: (1 + 3) / 2 = 2, seed 1: (2 + 6) / 2 = 4. Mean 3, sample deviation sqrt((1 + 1) / 1) = 1.4142.
+    platforms = {"a": [{"x": 1.0}, {"x": 2.0}], "b": [{"x": 3.0}, {"x": 6.0}]}
+    found = tables.over_platforms(platforms, "x")
+    assert found.mean == pytest.approx(3.0)
+    assert found.std == pytest.approx(2**0.5)
+    assert found.text() == "3.00 ± 1.41"
+    assert tables.spread([0.328]).text() == "0.33"  # one run has no deviation
+    assert tables.spread([0.00142]).text() == "0.0014"
+
+
+def test_specific_policies_are_gathered_from_a_piece_for_each_vessel():
+    several = [
+        result(f"ideal-ppo-specific-{name}", {"rows": {"ppo-specific": [metrics(k + 1.0, platforms=(name,))]}})
+        for k, name in enumerate(PLATFORMS)
+    ]
+    found = tables.over_platforms(tables.gather(several)["ppo-specific"], "position_cm")
+    assert found.mean == pytest.approx(3.0)  # (1 + 2 + 3 + 4 + 5) / 5
+    assert "(2 of 5 platforms)" in tables.ideal({r.piece: r for r in several[:2]})[0].rows[0][0]
+
+
+def test_ratios_are_of_means():
+    # Ours 2.4 / 0.8 = 3.00; the paper's 1.49 / 0.84 = 1.77.
+    rows = {"student": [metrics(0.8)], "ppo-general": [metrics(2.4)]}
+    table = tables.claims(tables.gather([result("ideal-student", {"rows": rows})]))[0]
+    assert table.rows[0][1:] == ("1.77", "3.00")
+
+
+def test_principal_components_and_readout_by_hand():
+    # Two uncorrelated columns of variance 9 and 1, and what is a sum of them can be read out of them.
+    z = np.array([[3.0, 1.0], [3.0, -1.0], [-3.0, 1.0], [-3.0, -1.0]] * 50)
+    shares, directions = latent.principal(z)
+    assert shares == pytest.approx([0.9, 0.1])
+    assert np.abs(directions[:, 0]) == pytest.approx([1.0, 0.0])
+    # The penalty shrinks weights by 1 / 1.001, so R² = 1 - (0.001 / 1.001)².
+    y = z.sum(axis=1, keepdims=True)
+    assert latent.readout(z, y, z, y) == pytest.approx([1 - (0.001 / 1.001) ** 2])
+    noise = np.tile([[1.0], [-1.0], [-1.0], [1.0]], (50, 1))  # uncorrelated with both columns
+    assert latent.readout(z, noise, z, noise) == pytest.approx([0.0])
+
+
+def test_monotone_and_convergence_by_hand():
+    assert monotone([1.0, 2.0, 4.0]) == (True, 0.0)
+    assert monotone([4.0, 2.0, 3.0, 0.0]) == (False, 0.25)  # one step of 1 up in a range of 4
+    # From 0 to 1 after 10 s; within a tenth of 1 from 0.95 on, that is from the third period; one period back at 0.5,
+    # 2 s after the change, so that it stays from 2.1 s on.
+    time = 0.1 * np.arange(150)
+    estimate = np.concatenate([np.zeros(100), [0.3, 0.6, 0.95], np.ones(17), [0.5], np.ones(29)])
+    first, stays = convergence(time, estimate, 10.0)
+    assert first == pytest.approx(0.2)
+    assert stays == pytest.approx(2.1)
+
+
+def test_a_scaled_vessel_has_its_peak_accelerations_alone_changed():
+    e, s = Vessel.load("platform-b").normalized, scaled(Vessel.load("platform-b"), 0.3).normalized
+    assert s[:3] == pytest.approx([x / 0.3 for x in e[:3]])
+    assert s[3:8] == pytest.approx(e[3:8])
+
+
+def test_done_pieces_are_skipped_and_what_cannot_be_done_is_left(tmp_path):
+    made = []
+    said = []
+
+    def make(plan):
+        made.append(plan.seeds)
+        return {"rows": {}, "nothing": float("nan")}, {"rate": np.float32(0.5)}, False
+
+    todo = [
+        Piece("one", "ideal", make),
+        Piece("two", "ideal", make, needs=("no_such_package",)),
+        Piece("three", "ideal", make, policies=("nobody",)),
+    ]
+    plan = Plan(tmp_path, tmp_path / "work", seeds=3, commit="given", told=said.append)
+    assert carry_out(todo, plan) == ["two", "three"]
+    assert carry_out(todo, plan) == ["two", "three"]
+    assert made == [3]
+    assert "one: done before" in said
+    found = results.load(tmp_path / "one.json")
+    assert found.commit == "given"
+    assert found.data == {"rows": {}, "nothing": None}
+    assert found.config == {"rate": 0.5}
+    assert found.versions["numpy"]
+    assert found.hardware["cores"]
+    with pytest.raises(InputError, match=r"one\.json: seeds = 3: must be 2"):
+        carry_out(todo, Plan(tmp_path, tmp_path / "work", seeds=2))
+
+
+def test_a_piece_that_fails_leaves_no_result(tmp_path):
+    def make(plan):
+        raise InputError("no")
+
+    with pytest.raises(InputError):
+        carry_out([Piece("one", "ideal", make)], Plan(tmp_path, tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_report_names_every_row_and_needs_nothing_else(stored, tmp_path, capsys):
+    text = tmp_path / "docs" / "results.md"
+    (stored / "notes").mkdir()
+    (stored / "notes" / "ideal.md").write_text("Said by hand: a < b,\nin `code`.\n")
+    arguments = ["study", "all", "--render", "--out", str(stored), "--markdown", str(text)]
+    assert main(arguments) == 0
+    page, markdown = (stored / "report.html").read_text(), text.read_text()
+    for label in tables.LABELS.values():
+        assert label in page
+        assert label.replace("*", "\\*") in markdown
+    for platform in PLATFORMS:
+        assert Vessel.load(platform).name in page
+    assert "Said by hand: a &lt; b, in <code>code</code>." in page
+    assert "Said by hand: a < b, in `code`." in markdown
+    assert page.count("data:image/svg+xml;base64,") == 6
+    assert not re.search(r"(src|href)=.(?!data:)", page)  # readable without a network
+    assert "width=device-width" in page
+    pictures = re.findall(r"\]\((results/\w+\.png)\)", markdown)
+    assert len(pictures) == 6
+    assert all((text.parent / picture).stat().st_size > 5000 for picture in pictures)
+    assert "0.84 ± 0.11" in markdown  # the paper's
+    assert "1.500 ± 0.707" in markdown  # ours, of 1 and 2
+    capsys.readouterr()
+    before = (stored / "report.html").read_bytes()
+    assert main([*arguments, "--json"]) == 0
+    assert (stored / "report.html").read_bytes() == before
+    document = json.loads(capsys.readouterr().out)
+    assert document["tables"][0]["numbers"][0]["position_cm"] == {"mean": 1.5, "std": pytest.approx(0.5**0.5)}
+
+
+def test_what_there_is_of_a_study_can_be_shown(stored, capsys):
+    for path in stored.glob("*.json"):
+        if path.stem not in ("ideal-recurrent", "latent-ppo", "sweep", "field-twin-pid"):
+            path.unlink()
+    for study in ("ideal", "latent", "sweep", "field"):
+        assert main(["study", study, "--render", "--out", str(stored)]) == 0
+    shown = capsys.readouterr().out
+    assert all(text in shown for text in ("Recurrent", "63.7", "about 1.0", "PID*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["study", "ideal", "--render", "--out", "nowhere"], "nowhere: is no folder of results"),
+        (["study", "ideal", "--render", "--out", "."], "holds no results"),
+        (["study", "ideal", "--piece", "ideal-studnt"], "did you mean 'ideal-student'"),
+        (["study", "ideal", "--piece", "sweep"], "piece 'sweep' is unknown"),
+        (["study", "ideal", "--piece", "ideal-student", "--render"], "--render and --piece"),
+        (["study", "ideal", "--seeds", "0"], "--seeds"),
+    ],
+)
+def test_mistakes_are_answered_in_one_line(arguments, complaint, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    said = capfd.readouterr().err.strip()
+    assert complaint in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": 1, "piece": "sweep"}', '{"format": 2}'])
+def test_a_damaged_result_is_named(content, tmp_path):
+    path = tmp_path / "sweep.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=r"sweep\.json"):
+        pieces.stored(tmp_path)
+
+
+def test_one_training_gives_teacher_student_and_ablation(tmp_path, monkeypatch):
+    # Learning and measuring are tested elsewhere, and to compile them would take most of the time.
+    monkeypatch.setattr(runs, "tracking", lambda policy, config: metrics(float(len(jax.tree.leaves(policy)))))
+    for module in (ppo, adapter):
+        monkeypatch.setattr(
+            module,
+            "iterate",
+            lambda state, *_: (state._replace(iteration=state.iteration + 1), {"loss": jnp.zeros(())}),
+        )
+    training = Training(
+        "tiny",
+        "student",
+        phases=(("teacher", "teacher"),),
+        row="student",
+        mean_latent="student-mean-latent",
+        ships=(("teacher", "teacher"), ("student", "student"), ("student-mean-latent", "student-mean-latent")),
+    )
+    plan = Plan(tmp_path / "out", tmp_path / "work", seeds=1, quick=True)
+    with jax.numpy_rank_promotion("allow"):
+        data, config, begun = learned.train(training, plan)
+        again, _, resumed = learned.train(training, plan)  # nothing is left to train
+    assert (begun, resumed) == (False, True)
+    assert again == data
+    assert config["ppo"]["envs"] == 16
+    assert {row: len(seeds) for row, seeds in data["rows"].items()} == {
+        "student": 1,
+        "teacher": 1,
+        "student-mean-latent": 1,
+    }
+    boat = Vessel.load("platform-a")
+    student = Pilot.load(tmp_path / "out" / "policies" / "student.safetensors")
+    teacher = Pilot.load(tmp_path / "out" / "policies" / "teacher.safetensors", boat)
+    ablated = Pilot.load(tmp_path / "out" / "policies" / "student-mean-latent.safetensors")
+    assert [pilot.about["kind"] for pilot in (student, teacher, ablated)] == ["student", "teacher", "mean-latent"]
+    # Phase 2 leaves the actor as it was.
+    path = "body.layers.0.weight"
+    assert np.array_equal(student._weights[f"teacher.{path}"], teacher._weights[path])
+
+
+def test_many_boats_at_once_and_one_boat_give_the_same_run():
+    """The issue asks for 1e-4 cm.
+
+    In float32, as tables are made, the mean errors of a lap agree to 2e-5 cm, but single steps only to 3e-4 cm: a
+    coordinate of 5 m is kept to 5e-5 cm. In float64 every step agrees to 1e-4 cm; what is left is the pilot's network,
+    which is float32 even then.
+    """
+    shipped = str(resources.files("anyhull") / "policies" / "ideal.safetensors")
+    policy, config, _ = files.load_policy(shipped)
+    boats = [Vessel.load(name) for name in ("platform-a", "roboat-3")]
+    logs = [simulate(Pilot.load("ideal"), vessel, rounded_rectangle()) for vessel in boats]
+
+    def tracked(policy):
+        e = jnp.array([vessel.normalized for vessel in boats])
+        lap = jax.jit(lambda p: track(*methods.acting(p, len(e)), e, rounded_rectangle(), config.task))
+        distance, turn, _ = lap(policy)
+        return 100 * np.asarray(distance), np.degrees(np.abs(np.asarray(turn)))
+
+    with jax.numpy_rank_promotion("allow"):
+        position, heading = tracked(policy)
+        with jax.enable_x64(True):
+            fine, _ = tracked(jax.tree.map(lambda leaf: leaf.astype(jnp.float64), policy))
+    assert (position.dtype, fine.dtype) == (np.float32, np.float64)
+    for i, log in enumerate(logs):
+        assert position[:, i].mean() == pytest.approx(log.metrics().position_cm, abs=1e-4)
+        assert heading[:, i].mean() == pytest.approx(log.metrics().heading_deg, abs=1e-4)
+        assert np.abs(fine[:, i] - 100 * log.position_error).max() < 1e-4
