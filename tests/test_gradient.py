@@ -141,8 +141,9 @@ def test_a_student_is_drawn_to_the_teachers_latent_and_reads_the_boat():
     np.testing.assert_allclose(gradient.decide(student, o, h, p, memory)[2]["reading"], 0.5 * (p**2).sum(-1), rtol=1e-5)
 
 
-def test_fifty_updates_steer_five_boats_that_were_not_among_those_trained_on():
-    config, task = Descent(updates=50, envs=64, steps=16), Task(grown=0.01)
+def test_sixty_updates_steer_five_boats_that_were_not_among_those_trained_on():
+    # The first of five hundred, so that the curriculum has hardly begun.
+    config, task = Descent(updates=500, envs=64), Task()
     e = jnp.array([Vessel.load(name).normalized for name in PLATFORMS])
 
     @jax.jit
@@ -152,7 +153,8 @@ def test_fifty_updates_steer_five_boats_that_were_not_among_those_trained_on():
     state = gradient.initial(jax.random.key(0), config, task, Teacher(72, 9, 3, key=jax.random.key(1)))
     before = float(error(state.policy))
     iterate = jax.jit(lambda state: gradient.iterate(state, config, task))
-    for _ in range(50):
+    for _ in range(60):
         state, metrics = iterate(state)
     assert np.isfinite(float(metrics["cost"]))
-    assert error(state.policy) < before / 20
+    # Measured: from 5.4 m down to 1.8 cm.
+    assert error(state.policy) < before / 100

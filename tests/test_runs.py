@@ -272,7 +272,8 @@ def test_mistakes_on_the_command_line_are_answered_in_one_line(arguments, compla
 def test_the_command_trains_and_prints_one_json_document(compiled, unbroken, tmp_path):
     settings = [part for setting in TINY for part in ("--set", setting)]
     folder = tmp_path / "run"
-    command = [sys.executable, "-m", "anyhull.cli", "train", "teacher", "--json", "--out", str(folder), *settings]
+    command = [sys.executable, "-m", "anyhull.cli", "train", "teacher", "--method", "ppo", "--json", *settings]
+    command += ["--out", str(folder)]
     done = subprocess.run(command, env=compiled(1), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)

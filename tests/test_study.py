@@ -13,6 +13,7 @@ from anyhull import InputError, Pilot, Vessel, rounded_rectangle, simulate
 from anyhull.cli import main
 from anyhull.learn import adapter, files, methods, ppo, runs
 from anyhull.learn.evaluate import track
+from anyhull.pilot import read
 from anyhull.study import latent, learned, pieces, results, tables
 from anyhull.study.curves import convergence, monotone
 from anyhull.study.learned import Plan, Training
@@ -269,14 +270,14 @@ def test_one_training_gives_teacher_student_and_ablation(tmp_path, monkeypatch):
         "teacher": 1,
         "student-mean-latent": 1,
     }
-    boat = Vessel.load("platform-a")
-    student = Pilot.load(tmp_path / "out" / "policies" / "student.safetensors")
-    teacher = Pilot.load(tmp_path / "out" / "policies" / "teacher.safetensors", boat)
-    ablated = Pilot.load(tmp_path / "out" / "policies" / "student-mean-latent.safetensors")
-    assert [pilot.about["kind"] for pilot in (student, teacher, ablated)] == ["student", "teacher", "mean-latent"]
+    names = ("student", "teacher", "student-mean-latent")
+    (student, one), (teacher, two), (_, three) = (
+        read(tmp_path / "out" / "policies" / f"{name}.safetensors") for name in names
+    )
+    assert [about["kind"] for about in (one, two, three)] == ["student", "teacher", "mean-latent"]
     # Phase 2 leaves the actor as it was.
     path = "body.layers.0.weight"
-    assert np.array_equal(student._weights[f"teacher.{path}"], teacher._weights[path])
+    assert np.array_equal(student[f"teacher.{path}"], teacher[path])
 
 
 def test_many_boats_at_once_and_one_boat_give_the_same_run():
