@@ -61,7 +61,7 @@ class _Water:
             one, two = jax.random.split(key)
             ended, outcome = step(fleet, actions, one)
             done = outcome.terminated | outcome.truncated
-            fleet = jax.vmap(renew)(done, reset(two), ended)
+            fleet = renew(done, reset(two), ended)
             return fleet, outcome, *look(fleet), *look(ended), ended.e
 
         self.begin, self.advance = begin, advance

@@ -41,11 +41,8 @@ def shipped() -> list[str]:
     )
 
 
-def read(path: str | Path, policy: bool = True) -> tuple[Weights, dict[str, Any]]:
-    """Tensors by name, and what the file says of itself: kind, config, metrics, versions. Runs no code from it.
-
-    Without `policy`, any file of tensors is taken.
-    """
+def read(path: str | Path) -> tuple[Weights, dict[str, Any]]:
+    """Tensors by name, and what the file says of itself: kind, config, metrics, versions. Runs no code from it."""
     try:
         with safe_open(str(path), framework="numpy") as file:
             about: dict[str, Any] = dict(file.metadata() or {})
@@ -54,8 +51,6 @@ def read(path: str | Path, policy: bool = True) -> tuple[Weights, dict[str, Any]
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except SafetensorError as error:
         raise InputError(f"{path}: not a file of tensors, or a damaged one: {error}") from None
-    if not policy:
-        return weights, about
     if "format" not in about or "kind" not in about:
         raise InputError(f"{path}: not a policy of anyhull: its metadata has no format and kind")
     if about["format"] != FORMAT:

@@ -12,7 +12,8 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from anyhull.learn.networks import Adapter, Student, Teacher
-from anyhull.learn.ppo import Environment, renew
+from anyhull.learn.ppo import Environment, aged
+from anyhull.learn.task import renew
 
 Key = Array
 
@@ -68,10 +69,7 @@ def initial(key: Key, config: Distillation, environment: Environment, teacher: T
     latent = teacher.encoder.layers[-1].bias.size
     reads = environment.privileged_size if config.reading else 0
     student = Student(teacher, Adapter(environment.history_size, latent, reads, key=one))
-    uniforms = jax.random.uniform(two, (config.envs, environment.reset_draws))
-    # Compiled, since operation by operation it takes seconds.
-    fleet = jax.jit(jax.vmap(lambda u: environment.reset(u, 1.0)))(uniforms)
-    fleet = fleet._replace(age=jax.random.randint(three, (config.envs,), 0, environment.episode))
+    fleet = aged(two, three, config.envs, environment, 1.0)
     moments = optimizer(config).init(eqx.filter(student.adapter, eqx.is_array))
     memory = jnp.zeros((config.envs, student.adapter.cell.hidden_size))
     return Training(student, moments, fleet, memory, four, jnp.zeros((), jnp.int32))

@@ -25,12 +25,10 @@ from anyhull.errors import InputError, unknown
 from anyhull.files import whole
 from anyhull.learn.methods import Config, Policy, phases
 from anyhull.learn.networks import MeanLatent, Recurrent, Student, Teacher
+from anyhull.pilot import FORMAT
 
 T = TypeVar("T")
 Tensors = dict[str, np.ndarray[Any, Any]]
-
-FORMAT = 1
-"""Version of the file format."""
 
 KINDS: dict[str, type[Policy]] = {
     "teacher": Teacher,
@@ -45,7 +43,7 @@ def save_policy(path: str | Path, policy: Policy, config: Config, metrics: dict[
     """One file with the weights, what they were trained by, and how well they do; its path."""
     kind = next(name for name, kind in KINDS.items() if type(policy) is kind)
     about = {"config": config_to_json(config), "metrics": json.dumps(metrics), "versions": json.dumps(versions())}
-    return save(path, policy, {"format": str(FORMAT), "kind": kind} | about)
+    return save(path, policy, {"format": FORMAT, "kind": kind} | about)
 
 
 def load_policy(path: str | Path) -> tuple[Policy, Config, dict[str, Any]]:
@@ -63,7 +61,7 @@ def load_policy(path: str | Path) -> tuple[Policy, Config, dict[str, Any]]:
 
 def save_state(path: str | Path, state: Any, about: dict[str, Any]) -> None:
     """A training state exactly as it is, with `about` beside it."""
-    save(path, state, {"format": str(FORMAT), "kind": "state", "about": json.dumps(about)})
+    save(path, state, {"format": FORMAT, "kind": "state", "about": json.dumps(about)})
 
 
 def load_state(path: str | Path, template: Any) -> tuple[Any, dict[str, Any]]:
@@ -84,7 +82,7 @@ def read_about(path: str | Path) -> dict[str, Any]:
     version = told.get("format", "")
     if not version.isdecimal() or "kind" not in told:
         raise InputError(f"{path}: not a file of anyhull: its metadata has no format and kind")
-    if int(version) > FORMAT:
+    if int(version) > int(FORMAT):
         raise InputError(
             f"{path}: format = {version}: written by a newer anyhull; this one reads up to {FORMAT}, so upgrade it"
         )

@@ -22,8 +22,8 @@ from jaxtyping import Array, Float, Int
 from anyhull.arithmetic import wrap
 from anyhull.learn import fused
 from anyhull.learn.networks import Student, Teacher
-from anyhull.learn.ppo import renew
-from anyhull.learn.task import Fleet, Task
+from anyhull.learn.ppo import aged
+from anyhull.learn.task import Fleet, Task, renew
 
 Key = Array
 Policy = Teacher | Student
@@ -67,11 +67,6 @@ class Descent:
     astray: float = 3.0
     """Smoothed cost, as a multiple of the lowest so far, at which the weights return to where that was."""
 
-    @property
-    def iterations(self) -> int:
-        """One update is one iteration."""
-        return self.updates
-
 
 class Training(NamedTuple):
     """The whole state of a run."""
@@ -93,9 +88,7 @@ class Training(NamedTuple):
 def initial(key: Key, config: Descent, task: Task, policy: Policy) -> Training:
     """A run at its start, with environments of random age."""
     one, two, three = jax.random.split(key, 3)
-    uniforms = jax.random.uniform(one, (config.envs, task.reset_draws))
-    fleet = jax.vmap(lambda u: task.reset(u, 0.0))(uniforms)
-    fleet = fleet._replace(age=jax.random.randint(two, (config.envs,), 0, task.episode))
+    fleet = aged(one, two, config.envs, task, 0.0)
     weights = fused.flat(policy)[0]
     memory = jnp.zeros((config.envs, policy.memory_size))
     # Two arrays, as a state that is given away must not hold one twice.

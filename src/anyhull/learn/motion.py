@@ -46,7 +46,7 @@ def in_loop(
 def in_one(
     boat: Float[Array, " 6"], forces: Float[Array, "parts 3"], e: Float[Array, " 9"], current: Float[Array, " 2"]
 ) -> Float[Array, " 6"]:
-    """`move` as one kernel; boat and current are not differentiated by."""
+    """`move` as one kernel; it is not differentiated by `e` and `current`, which no weight moves."""
     shape = jax.ShapeDtypeStruct((6,), jnp.float32)  # type: ignore[no-untyped-call]
     return jnp.asarray(call(ahead, shape, boat, forces, e, current))
 

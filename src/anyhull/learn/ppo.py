@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from anyhull.learn import fused
 from anyhull.learn.networks import Recurrent, Teacher
+from anyhull.learn.task import renew
 
 Key = Array
 Policy = Teacher | Recurrent
@@ -147,13 +148,18 @@ def log_probability(mean: Array, log_std: Array, action: Array) -> Array:
     return -(0.5 * scaled**2 + log_std + 0.5 * jnp.log(2 * jnp.pi)).sum(-1)
 
 
+def aged(draws: Key, ages: Key, envs: int, environment: Environment, progress: float) -> Any:
+    """So many environments, each somewhere in its episode, so that they do not all end at once."""
+    uniforms = jax.random.uniform(draws, (envs, environment.reset_draws))
+    # Compiled, since operation by operation it takes seconds.
+    fleet = jax.jit(jax.vmap(lambda u: environment.reset(u, progress)))(uniforms)
+    return fleet._replace(age=jax.random.randint(ages, (envs,), 0, environment.episode))
+
+
 def initial(key: Key, config: PPO, environment: Environment, policy: Policy) -> Training:
     """A run at its start, with environments of random age."""
     one, two, three = jax.random.split(key, 3)
-    uniforms = jax.random.uniform(one, (config.envs, environment.reset_draws))
-    # Compiled, since operation by operation it takes seconds.
-    fleet = jax.jit(jax.vmap(lambda u: environment.reset(u, 0.0)))(uniforms)
-    fleet = fleet._replace(age=jax.random.randint(two, (config.envs,), 0, environment.episode))
+    fleet = aged(one, two, config.envs, environment, 0.0)
     moments = optimizer(config).init(fused.flat(policy)[0])
     memory = jnp.zeros((config.envs, policy.memory_size))
     return Training(policy, moments, fleet, memory, three, jnp.zeros((), jnp.int32))
@@ -162,15 +168,6 @@ def initial(key: Key, config: PPO, environment: Environment, policy: Policy) -> 
 def optimizer(config: PPO) -> optax.GradientTransformation:
     """Adam behind a bound on the gradient's norm; the learning rate comes in with the update."""
     return optax.chain(optax.clip_by_global_norm(config.max_norm), optax.scale_by_adam(eps=1e-5))
-
-
-def renew(done: Array, fresh: Any, fleet: Any) -> Any:
-    """`fresh` where an episode is done, else `fleet`; for whole fleets."""
-
-    def pick(new: Array, old: Array) -> Array:
-        return jnp.where(done.reshape(done.shape + (1,) * (new.ndim - 1)), new, old)
-
-    return jax.tree.map(pick, fresh, fleet)
 
 
 def look(environment: Environment, fleet: Any, memory: Array, policy: Policy) -> View:

@@ -20,7 +20,6 @@ from anyhull.learn import events, files, hosts
 from anyhull.learn.evaluate import track
 from anyhull.learn.methods import Config, Phase, acting, phases
 from anyhull.learn.task import Task
-from anyhull.pilot import read
 from anyhull.reference import rounded_rectangle
 from anyhull.sea import Sea
 from anyhull.vessel import PLATFORMS, Vessel
@@ -88,7 +87,7 @@ def train(
         checkpoint = folder / f"checkpoint-{number}.safetensors"
         with hosts.first() as leader:
             if leader and resume and checkpoint.exists():
-                state = load_state(checkpoint, state)
+                state, _ = files.load_state(checkpoint, state)
         state = hosts.place(hosts.shared(state), seeds)
         state = hosts.whole(run(phase, state, iterate, config, folder, checkpoint, seeds, checkpoint_every, report))
         policy = phase.policy(state) if seeds == 1 else eqx.filter_vmap(phase.policy)(state)
@@ -153,7 +152,7 @@ def run(
                 left = (phase.iterations - done) * phase.steps * seeds / rate
                 report(Report(phase.name, done, phase.iterations, rate, left, values, errors, seeds))
             if leader and save:
-                files.save(checkpoint, kept, {"iteration": str(done)})
+                files.save_state(checkpoint, kept, {"iteration": done})
                 saved = time.monotonic()
         seen = time.monotonic()
     return state
@@ -180,12 +179,6 @@ def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
     if not isinstance(tree, dict):
         return {prefix.rstrip("."): tree}
     return {key: value for name, branch in tree.items() for key, value in _flat(branch, f"{prefix}{name}.").items()}
-
-
-def load_state(path: Path, template: Any) -> Any:
-    """The state in a checkpoint, bit for bit."""
-    weights, _ = read(path, policy=False)
-    return files.filled(template, weights, str(path))
 
 
 def spread(phase: Phase, seeds: int) -> tuple[Callable[..., Any], Callable[..., Any]]:

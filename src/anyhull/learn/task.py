@@ -7,7 +7,7 @@ the share of training that is over, 0 to 1: the curriculum and the action penalt
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -204,6 +204,10 @@ class Task:
         return jnp.concatenate([e, *(scale * x for scale, x in zip(scales, (delay, drift, force), strict=True))])
 
 
-def renew(done: Bool[Array, ""], fresh: Fleet, fleet: Fleet) -> Fleet:
-    """`fresh` where an episode is done, else `fleet`."""
-    return Fleet(*(jnp.where(done, new, old) for new, old in zip(fresh, fleet, strict=True)))
+def renew(done: Bool[Array, " n"], fresh: Any, fleet: Any) -> Any:
+    """`fresh` where an episode is done, else `fleet`; for whole fleets, and for whatever else goes with them."""
+
+    def pick(new: Array, old: Array) -> Array:
+        return jnp.where(done.reshape(done.shape + (1,) * (new.ndim - 1)), new, old)
+
+    return jax.tree.map(pick, fresh, fleet)
