@@ -64,6 +64,17 @@ def test_a_boat_on_a_circle_is_found():
     assert estimate.reason == ""
 
 
+def misfit(estimate, p, psi, w, bias, c):
+    """Normalized squared errors of the state, which holds the velocity through the water, and of the pose."""
+    sin, cos = math.sin(estimate.pose[2]), math.cos(estimate.pose[2])
+    c_x, c_y = estimate.current
+    water = estimate.velocity[:2] - (cos * c_x + sin * c_y, cos * c_y - sin * c_x)
+    error = np.array([*p, psi, *w, bias, *c]) - [*estimate.pose, *water, estimate.bias, *estimate.current]
+    error[2] = wrapped(error[2])
+    pose = error[:3] @ np.linalg.solve(estimate.covariance[:3, :3], error[:3])
+    return error @ np.linalg.solve(estimate.covariance, error), pose
+
+
 def model_run(rng, sensors, stop, checks):
     """Normalized squared errors of the state and of the pose at the checks, in a world that is the filter's model."""
     s, estimator = sensors, Estimator(sensors)
@@ -90,14 +101,7 @@ def model_run(rng, sensors, stop, checks):
             estimator.position(t, p + lever + s.position * z[6:8])
         estimator.heading(t, psi + s.heading * z[8])
         if k in checks:
-            estimate = estimator.at(t)
-            sin, cos = math.sin(estimate.pose[2]), math.cos(estimate.pose[2])
-            c_x, c_y = estimate.current
-            water = estimate.velocity[:2] - (cos * c_x + sin * c_y, cos * c_y - sin * c_x)
-            error = np.array([*p, psi, *w, bias, *c]) - [*estimate.pose, *water, estimate.bias, *estimate.current]
-            error[2] = wrapped(error[2])
-            pose = error[:3] @ np.linalg.solve(estimate.covariance[:3, :3], error[:3])
-            found.append((error @ np.linalg.solve(estimate.covariance, error), pose))
+            found.append(misfit(estimator.at(t), p, psi, w, bias, c))
     return found, estimator
 
 
@@ -517,13 +521,7 @@ def felt_run(rng, sensors, stop):
         if k % 14 == 0:
             estimator.position(t, p + s.position * rng.normal(size=2))
         estimator.heading(t, psi + s.heading * rng.normal())
-    estimate = estimator.at(t)
-    sin, cos = math.sin(estimate.pose[2]), math.cos(estimate.pose[2])
-    c_x, c_y = estimate.current
-    water = estimate.velocity[:2] - (cos * c_x + sin * c_y, cos * c_y - sin * c_x)
-    error = np.array([*p, psi, *w, bias, *c]) - [*estimate.pose, *water, estimate.bias, *estimate.current]
-    error[2] = wrapped(error[2])
-    return error @ np.linalg.solve(estimate.covariance, error)
+    return misfit(estimator.at(t), p, psi, w, bias, c)[0]
 
 
 def test_the_covariance_is_consistent_with_an_accelerometer_too():

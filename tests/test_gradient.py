@@ -101,8 +101,12 @@ def test_what_is_not_a_number_never_reaches_the_weights(monkeypatch):
     for old, new in zip(*pairs, strict=True):
         np.testing.assert_array_equal(old, new)
     assert after.iteration == 1
+    # Nor does a cost that is none tell the guard anything, however often it comes.
     state, iterate = planted(monkeypatch, 1.0, 1.0)
-    assert not jnp.array_equal(iterate(state)[0].policy.body.log_std, state.policy.body.log_std)
+    good = iterate(state)[0]
+    _, iterate = planted(monkeypatch, jnp.nan, 1.0)
+    assert iterate(iterate(good)[0])[0].cost == good.cost == 1.0
+    assert not jnp.array_equal(good.policy.body.log_std, state.policy.body.log_std)
 
 
 def test_weights_that_go_astray_return_to_the_best_so_far(monkeypatch):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from anyhull.control import CONTROLLERS
 from anyhull.controller import Controller
 from anyhull.errors import InputError, RunError, unknown
 from anyhull.log import Log
@@ -34,30 +34,3 @@ def controller(name: str, vessel: Vessel) -> Controller:
 def names() -> list[str]:
     """What `controller` takes."""
     return [*CONTROLLERS, *shipped(), "a policy.safetensors"]
-
-
-def mpc(tuning: str) -> Callable[[Vessel], Controller]:
-    def build(vessel: Vessel) -> Controller:
-        # CasADi takes a while to import, and only those who use it should need it.
-        from anyhull.control import MPC
-
-        built: Controller = MPC(vessel, tuning=tuning)
-        return built
-
-    return build
-
-
-def _pid(vessel: Vessel) -> Controller:
-    from anyhull.control import PID
-
-    built: Controller = PID(vessel)
-    return built
-
-
-CONTROLLERS: dict[str, Callable[[Vessel], Controller]] = {
-    "mpc": mpc("tight"),
-    "mpc-paper": mpc("paper"),
-    "mpc-field": mpc("field"),
-    "pid": _pid,
-}
-"""Controllers by name: each builds one for a vessel."""

@@ -201,8 +201,8 @@ def iterate(training: Training, config: Descent, task: Task) -> tuple[Training, 
     moments = jax.tree.map(lambda new, old: jnp.where(sound, new, old), moved, moments)
 
     # The curriculum makes windows costlier with time: the lowest cost so far is forgotten slowly.
-    smoothed = jnp.where(jnp.isfinite(smoothed), 0.9 * smoothed + 0.1 * jnp.nan_to_num(value, posinf=1e3), value)
-    lowest = 1.01 * lowest
+    mixed = jnp.where(jnp.isfinite(smoothed), 0.9 * smoothed + 0.1 * value, value)
+    smoothed, lowest = jnp.where(sound, mixed, smoothed), 1.01 * lowest
     better, astray = smoothed <= lowest, smoothed > config.astray * lowest
     kept, lowest = jnp.where(better, weights, kept), jnp.where(better, smoothed, lowest)
     weights, smoothed = jnp.where(astray, kept, weights), jnp.where(astray, lowest, smoothed)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from anyhull.control import CONTROLLERS
 from anyhull.controller import Controller
 from anyhull.errors import InputError
 from anyhull.log import Log
@@ -30,32 +31,7 @@ RUNS = 20
 COLUMNS = ("position_cm", "heading_deg", "roughness", "saturation")
 
 
-def mpc(tuning: str) -> Callable[[Vessel], Controller]:
-    """Builds an MPC of that tuning."""
-
-    def build(vessel: Vessel) -> Controller:
-        from anyhull.control import MPC
-
-        built: Controller = MPC(vessel, tuning=tuning)
-        return built
-
-    return build
-
-
-def pid(vessel: Vessel) -> Controller:
-    """The PID of a vessel."""
-    from anyhull.control import PID
-
-    built: Controller = PID(vessel)
-    return built
-
-
-CLASSICAL: dict[str, Callable[[Vessel], Controller]] = {
-    "mpc-paper": mpc("paper"),
-    "mpc-tight": mpc("tight"),
-    "mpc-field": mpc("field"),
-    "pid": pid,
-}
+CLASSICAL = CONTROLLERS | {"mpc-tight": CONTROLLERS["mpc"]}
 """Controllers that know the boat, by the row of the table."""
 
 
