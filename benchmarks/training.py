@@ -81,11 +81,12 @@ def memory() -> float:
     return stats.get("peak_bytes_in_use", 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) / 1e6
 
 
-def profile(config: methods.Config, most: int) -> list[dict[str, Any]]:
+def profile(config: methods.Config, seeds: int, most: int) -> list[dict[str, Any]]:
     """The kernels or operations of one iteration of the first phase that take the most time."""
-    phase = methods.phases(config)[0]
-    state = phase.initial(jax.random.key(0), None)
-    step = jax.jit(phase.iterate, donate_argnums=0)
+    initial, iterate = spread(methods.phases(config)[0], seeds)
+    keys = jax.random.split(jax.random.key(0), seeds)
+    state = initial(keys if seeds > 1 else keys[0], None)
+    step = jax.jit(iterate, donate_argnums=0)
     for _ in range(WARM):
         state, _ = step(state)
     jax.block_until_ready(state)
@@ -134,7 +135,7 @@ def main() -> None:
             rows = measure(sized(config, envs), seeds, arguments.iterations)
             results["rows"] += [{"envs": envs, **row} for row in rows]
     if arguments.profile:
-        results["profile"] = profile(config, arguments.profile)
+        results["profile"] = {seeds: profile(config, seeds, arguments.profile) for seeds in arguments.seeds}
     if arguments.json:
         with whole(arguments.json) as temporary:
             temporary.write_text(json.dumps(results, indent=1) + "\n")

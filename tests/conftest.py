@@ -16,6 +16,7 @@ with install_import_hook("anyhull.learn", "beartype.beartype"):
     import anyhull.learn.adapter
     import anyhull.learn.boats
     import anyhull.learn.evaluate
+    import anyhull.learn.gru
     import anyhull.learn.methods
     import anyhull.learn.networks
     import anyhull.learn.ppo

@@ -116,13 +116,11 @@ def loss(adapter: Adapter, memory: Array, sequence: Sequence, reading: float) ->
     The rest is the likelihood of what the reader says, where there is one.
     """
 
-    def step(g: Array, inputs: Sequence) -> tuple[Array, tuple[Array, Array]]:
-        z, g = adapter(inputs.history, jnp.where(inputs.reset[:, None], 0.0, g))
-        surprise = adapter.surprise(g, inputs.privileged).mean() if adapter.reader is not None else jnp.zeros(())
-        return g, (((z - inputs.latent) ** 2).sum(-1).mean(), surprise)
-
-    _, (distance, surprise) = jax.lax.scan(step, memory, sequence)
-    return distance.mean() + reading * surprise.mean(), distance.mean()
+    z, states = adapter.unroll(sequence.history, sequence.reset, memory)
+    distance = ((z - sequence.latent) ** 2).sum(-1).mean()
+    if adapter.reader is None:
+        return distance, distance
+    return distance + reading * adapter.surprise(states, sequence.privileged).mean(), distance
 
 
 def iterate(training: Training, config: Distillation, environment: Environment) -> tuple[Training, dict[str, Array]]:

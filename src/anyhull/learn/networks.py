@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from anyhull.learn import gru
 from anyhull.observation import HISTORY_SIZE, MODULATION, SURENESS, scale_history, scale_observation
 
 Key = Array
@@ -73,26 +74,33 @@ class ActorCritic(eqx.Module):
         self.layers = tuple(layers)
         self.log_std = jnp.full((actions,), jnp.log(std), jnp.float32)  # a weak type would compile everything twice
 
-    def _through(self, which: int, x: Float[Array, "*batch i"], factors: Array | None = None) -> Array:
-        for layer in self.layers[:-1]:
-            x = jax.nn.elu(x @ layer.weight[which] + layer.bias[which])
-        x = x if factors is None else x * factors
-        return x @ self.layers[-1].weight[which] + self.layers[-1].bias[which]
-
-    def __call__(self, x: Float[Array, "n i"]) -> tuple[Float[Array, "n a"], Float[Array, " n"]]:
-        """Mean of the action, and value."""
+    def __call__(
+        self, x: Float[Array, "n i"], aside: Float[Array, "2 n f"] | None = None
+    ) -> tuple[Float[Array, "n a"], Float[Array, " n"]]:
+        """Mean of the action, and value; `aside` is what further inputs come to in the first layer of either."""
+        first = self.layers[0]
+        weight, bias = first.weight[:, : x.shape[-1]], first.bias[:, None]
+        bias = bias if aside is None else bias + aside
         if jax.default_backend() == "cpu":
-            return self._through(0, x), self._through(1, x)[..., 0]
+            mean, value = (self._onward(which, jax.nn.elu(x @ weight[which] + bias[which])) for which in range(2))
+            return mean, value[..., 0]
         # Two products in one keep a GPU busy, but cost a CPU half as much again as one after the other.
-        both = jnp.broadcast_to(x, (2, *x.shape))
-        for layer in self.layers[:-1]:
+        both = jax.nn.elu(jnp.broadcast_to(x, (2, *x.shape)) @ weight + bias)
+        for layer in self.layers[1:-1]:
             both = jax.nn.elu(both @ layer.weight + layer.bias[:, None])
         mean, value = both @ self.layers[-1].weight + self.layers[-1].bias[:, None]
         return mean, value[..., 0]
 
     def act(self, x: Float[Array, "*batch i"], factors: Array | None = None) -> Float[Array, "*batch a"]:
         """Mean of the action alone; `factors`, where there are any, multiply the last hidden layer."""
-        return self._through(0, x, factors)
+        return self._onward(0, jax.nn.elu(x @ self.layers[0].weight[0] + self.layers[0].bias[0]), factors)
+
+    def _onward(self, which: int, x: Float[Array, "*batch f"], factors: Array | None = None) -> Array:
+        """From the first layer's features on, in the actor (0) or the critic (1)."""
+        for layer in self.layers[1:-1]:
+            x = jax.nn.elu(x @ layer.weight[which] + layer.bias[which])
+        x = x if factors is None else x * factors
+        return x @ self.layers[-1].weight[which] + self.layers[-1].bias[which]
 
 
 class Teacher(eqx.Module):
@@ -139,10 +147,17 @@ class Teacher(eqx.Module):
         """Mean of the action, and value."""
         return self.body(jnp.concatenate([scale_observation(o), z], axis=-1))
 
-    def unroll(self, o: Float[Array, "n t o"], h: Array, z: Array, m: Array, reset: Array) -> tuple[Array, Array]:
-        """As `evaluate`, over time."""
+    def unroll(self, o: Array, h: Array, z: Array, m: Array, reset: Array, renewed: Array) -> tuple[Array, Array]:
+        """As `evaluate`, over time; z (n, 2, z) of the boat before and after it was `renewed` (n, t).
+
+        What z comes to in the first layer is worked out twice an environment, not at every step.
+        """
         n, t = o.shape[:2]
-        mean, value = self.evaluate(o.reshape(n * t, -1), h, z.reshape(n * t, z.shape[-1]), m)
+        aside = None
+        if self.encoder is not None:
+            told = jnp.einsum("nsz,kzf->knsf", z, self.body.layers[0].weight[:, o.shape[-1] :])
+            aside = jnp.where(renewed[..., None], told[:, :, 1:], told[:, :, :1]).reshape(2, n * t, -1)
+        mean, value = self.body(scale_observation(o).reshape(n * t, -1), aside)
         return mean.reshape(n, t, -1), value.reshape(n, t)
 
 
@@ -166,6 +181,11 @@ class Adapter(eqx.Module):
         """The estimate of z, and the state of the GRU."""
         g = jax.vmap(self.cell)(scale_history(h), g)
         return self.projection(g), g
+
+    def unroll(self, h: Float[Array, "t n h"], reset: Array, g: Float[Array, "n g"]) -> tuple[Array, Array]:
+        """The same over time; where `reset` (t, n), the state is emptied before the step."""
+        states = gru.unroll(self.cell, scale_history(h), reset, g)
+        return self.projection(states), states
 
     def read(self, g: Float[Array, "n g"]) -> tuple[Float[Array, "n e"], Float[Array, "n e"]]:
         """Mean and logarithm of the standard deviation of the privileged vector, given the state of the GRU."""
@@ -234,17 +254,11 @@ class Recurrent(eqx.Module):
         """Mean of the action, and value."""
         return self.body(self.remember(o, h, m))
 
-    def unroll(self, o: Float[Array, "n t o"], h: Array, z: Array, m: Array, reset: Array) -> tuple[Array, Array]:
+    def unroll(self, o: Array, h: Array, z: Array, m: Array, reset: Array, renewed: Array) -> tuple[Array, Array]:
         """As `evaluate`, over time from the memory `m`, which is emptied at every reset."""
         n, t = o.shape[:2]
         squeezed = jax.nn.elu(self.compress(scale_observation(o)))
         features = jnp.concatenate([squeezed, scale_history(h)], axis=-1)
-
-        def step(m: Array, inputs: tuple[Array, Array]) -> tuple[Array, Array]:
-            feature, reset = inputs
-            m = jax.vmap(self.cell)(feature, jnp.where(reset[:, None], 0.0, m))
-            return m, m
-
-        _, memories = jax.lax.scan(step, m, (jnp.swapaxes(features, 0, 1), reset.T))
-        mean, value = self.body(jnp.swapaxes(memories, 0, 1).reshape(n * t, -1))
-        return mean.reshape(n, t, -1), value.reshape(n, t)
+        memories = gru.unroll(self.cell, jnp.swapaxes(features, 0, 1), reset.T, m)
+        mean, value = self.body(memories.reshape(t * n, -1))
+        return jnp.swapaxes(mean.reshape(t, n, -1), 0, 1), value.reshape(t, n).T

@@ -262,8 +262,9 @@ def prepare(policy: Policy, batch: Batch, privileged: Array, config: PPO) -> Les
 
 def loss(policy: Policy, lesson: Lesson, config: PPO) -> tuple[Array, Array]:
     """The clipped surrogate, value and entropy loss of a minibatch, and the divergence from the old policy."""
-    latent = latent_of(policy, lesson.privileged, lesson.renewed)
-    mean, value = policy.unroll(lesson.observation, lesson.history, latent, lesson.memory, lesson.reset)
+    latents = policy.latent(lesson.privileged)
+    seen = lesson.observation, lesson.history
+    mean, value = policy.unroll(*seen, latents, lesson.memory, lesson.reset, lesson.renewed)
     log_ratio = log_probability(mean, policy.body.log_std, lesson.action) - lesson.log_prob
     ratio = jnp.exp(log_ratio)
     clipped = jnp.clip(ratio, 1 - config.clip, 1 + config.clip)
