@@ -40,8 +40,8 @@ def measure(config: methods.Config, seeds: int, iterations: int) -> list[dict[st
     """A row for each phase."""
     rows = []
     policy: Any = None
-    for phase in methods.phases(config):
-        initial, iterate = spread(phase, seeds)
+    for number, phase in enumerate(methods.phases(config)):
+        initial, iterate = spread(config, number, seeds)
         keys = jax.random.split(jax.random.key(0), seeds)
         state = initial(keys if seeds > 1 else keys[0], policy)
         step = jax.jit(iterate, donate_argnums=0)
@@ -83,7 +83,7 @@ def memory() -> float:
 
 def profile(config: methods.Config, seeds: int, most: int) -> list[dict[str, Any]]:
     """The kernels or operations of one iteration of the first phase that take the most time."""
-    initial, iterate = spread(methods.phases(config)[0], seeds)
+    initial, iterate = spread(config, 0, seeds)
     keys = jax.random.split(jax.random.key(0), seeds)
     state = initial(keys if seeds > 1 else keys[0], None)
     step = jax.jit(iterate, donate_argnums=0)

@@ -156,6 +156,24 @@ def test_seeds_together_and_apart_change_nothing_but_rounding(train, unbroken, t
     assert files.read_about(first)["metrics"]["position_cm"] != pytest.approx(again["position_cm"], rel=1e-2)
 
 
+def test_vessels_together_and_apart_change_nothing_but_rounding(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "tracking", lambda policy, config: {})  # to compile it would take most of the time
+    configs = {name: methods.paper("ppo-specific", vessel=name) for name in ("platform-a", "roboat-3")}
+    for setting in TINY:
+        configs = {name: files.override(config, setting) for name, config in configs.items()}
+    with jax.numpy_rank_promotion("allow"):
+        together = runs.train(configs, tmp_path / "both")
+        (alone,) = runs.train(configs["roboat-3"], tmp_path / "one")
+    assert [path.name for path in together] == ["policy-platform-a.safetensors", "policy-roboat-3.safetensors"]
+    first, second, other = (load_file(str(path)) for path in (*together, alone))
+    assert max(np.abs(second[name] - other[name]).max() for name in other) < ROUNDING
+    assert max(np.abs(first[name] - other[name]).max() for name in other) > 1e-3
+    assert files.load_policy(together[0])[1] == configs["platform-a"]
+    wider = files.override(configs["roboat-3"], "ppo.rate=1e-3")
+    with pytest.raises(InputError, match=r"configs platform-a, roboat-3: may differ in task\.boats\.center alone"):
+        runs.train(configs | {"roboat-3": wider}, tmp_path / "none")
+
+
 def test_two_processes_go_on_with_a_run_and_change_nothing_but_rounding(train, unbroken, tmp_path):
     folder = train(tmp_path / "run", report=2)  # killed in the second of five iterations
     train(folder, resume=True, processes=2)

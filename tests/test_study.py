@@ -41,21 +41,22 @@ def spread_of(mean):
 @pytest.fixture
 def stored(tmp_path):
     """A folder with a small made-up result of every piece."""
-    vessels = {name: name.split("ppo-specific-")[1] for name in PIECES if "ppo-specific-" in name}
     rows = {
         "ideal-student": ("student", "teacher", "student-mean-latent"),
         "ideal-recurrent": ("recurrent",),
         "ideal-ppo-general": ("ppo-general",),
+        "ideal-ppo-specific": ("ppo-specific",),
         "ideal-gradient": ("our-student", "our-teacher", "our-adapter"),
         "ideal-classic": ("mpc-paper", "mpc-tight", "pid"),
         "field-student": ("student",),
         "field-gradient": ("our-student", "our-teacher"),
         "field-ppo-general": ("ppo-general",),
+        "field-ppo-specific": ("ppo-specific",),
         "field-classic": ("mpc-field", "pid"),
-    } | dict.fromkeys(vessels, ("ppo-specific",))
+    }
     for name in PIECES:
         if name in rows:
-            over = (vessels[name],) if name in vessels else PLATFORMS
+            over = PLATFORMS[:2] if name == "field-ppo-specific" else PLATFORMS
             data = {"rows": {row: [metrics(1.0, platforms=over), metrics(2.0, platforms=over)] for row in rows[name]}}
         elif name.startswith("latent"):
             shares = [0.6, 0.3, *[0.1 / 7] * 7]
@@ -89,14 +90,18 @@ def test_a_table_averages_platforms_within_a_seed_and_then_seeds():
     assert tables.spread([0.00142]).text() == "0.0014"
 
 
-def test_specific_policies_are_gathered_from_a_piece_for_each_vessel():
-    several = [
-        result(f"ideal-ppo-specific-{name}", {"rows": {"ppo-specific": [metrics(k + 1.0, platforms=(name,))]}})
-        for k, name in enumerate(PLATFORMS)
-    ]
-    found = tables.over_platforms(tables.gather(several)["ppo-specific"], "position_cm")
-    assert found.mean == pytest.approx(3.0)  # (1 + 2 + 3 + 4 + 5) / 5
-    assert "(2 of 5 platforms)" in tables.ideal({r.piece: r for r in several[:2]})[0].rows[0][0]
+def test_policies_for_a_vessel_each_make_one_row_on_all_of_them():
+    def alone(value):
+        return metrics(value, platforms=("trained for",)) | {"sea": metrics(10 * value, platforms=("trained for",))}
+
+    # Two seeds on the first vessel, then two on the second.
+    one, two = learned.beside([alone(value) for value in (1.0, 2.0, 3.0, 6.0)], PLATFORMS[:2])
+    assert [seed["platforms"]["platform-a"]["position_cm"] for seed in (one, two)] == [1.0, 2.0]
+    assert [seed["platforms"]["platform-b"]["position_cm"] for seed in (one, two)] == [3.0, 6.0]
+    assert [seed["position_cm"] for seed in (one, two)] == [2.0, 4.0]
+    assert two["sea"]["position_cm"] == 40.0
+    found = result("ideal-ppo-specific", {"rows": {"ppo-specific": [one, two]}})
+    assert "(2 of 5 platforms)" in tables.ideal({found.piece: found})[0].rows[0][0]
 
 
 def test_ratios_are_of_means():
@@ -146,7 +151,7 @@ def test_done_pieces_are_skipped_and_what_cannot_be_done_is_left(tmp_path):
         return {"rows": {}, "nothing": float("nan")}, {"rate": np.float32(0.5)}, False
 
     todo = [
-        Piece("one", "ideal", make),
+        Piece("one", "ideal", make, needs=("jax",)),
         Piece("two", "ideal", make, needs=("no_such_package",)),
         Piece("three", "ideal", make, policies=("nobody",)),
     ]
@@ -155,6 +160,8 @@ def test_done_pieces_are_skipped_and_what_cannot_be_done_is_left(tmp_path):
     assert carry_out(todo, plan) == ["two", "three"]
     assert made == [3]
     assert "one: done before" in said
+    assert Piece("one", "sweep", make, needs=("jax",)).seeds(Plan(tmp_path, tmp_path)) == 3
+    assert Piece("one", "ideal", make).seeds(plan) == 0
     found = results.load(tmp_path / "one.json")
     assert found.commit == "given"
     assert found.data == {"rows": {}, "nothing": None}

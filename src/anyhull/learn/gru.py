@@ -20,7 +20,8 @@ def unroll(
     cell: eqx.nn.GRUCell, x: Float[Array, "t n i"], reset: Bool[Array, "t n"], m: Float[Array, "n g"]
 ) -> Float[Array, "t n g"]:
     """The memory after every step from `m` on; where `reset`, it is emptied before the step."""
-    assert cell.bias is not None and cell.bias_n is not None
+    assert cell.bias is not None
+    assert cell.bias_n is not None
     told = x @ cell.weight_ih.T + cell.bias
     return _unroll(told, cell.weight_hh, cell.bias_n, ~reset[..., None], m)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,12 +17,13 @@ import numpy as np
 from anyhull.errors import InputError, RunError
 from anyhull.files import whole
 from anyhull.learn import events, files, hosts
+from anyhull.learn.boats import Boats
 from anyhull.learn.evaluate import track
 from anyhull.learn.methods import Config, Phase, acting, phases
 from anyhull.learn.task import Task
 from anyhull.reference import rounded_rectangle
 from anyhull.sea import Sea
-from anyhull.vessel import PLATFORMS, Vessel
+from anyhull.vessel import PLATFORMS, Normalized, Vessel
 
 PAUSE = 1.0
 """Seconds between two looks at the metrics, about: the devices do not wait for the host in between."""
@@ -49,7 +50,7 @@ class Report(NamedTuple):
 
 
 def train(
-    config: Config,
+    config: Config | Mapping[str, Config],
     folder: str | Path,
     *,
     seeds: int = 1,
@@ -61,13 +62,18 @@ def train(
 ) -> list[Path]:
     """Train a method in `folder` and return the paths of its policies, one a seed.
 
-    Several seeds are one vmapped program. A checkpoint is written every so many seconds; with `resume`, a run that was
-    stopped goes on from it and ends with the same weights. With `every_phase`, the policies of the phases on the way
-    are written as well, in files named for them. Of several processes (`hosts.join`) the first alone uses the folder
-    and reports; the others return no paths.
+    Several seeds are one vmapped program. So are several configs by name, which may differ in the boat that theirs are
+    drawn around and in nothing else: each is trained with every seed, and its name is in the files'. A checkpoint is
+    written every so many seconds; with `resume`, a run that was stopped goes on from it and ends with the same weights.
+    With `every_phase`, the policies of the phases on the way are written as well, in files named for them. Of several
+    processes (`hosts.join`) the first alone uses the folder and reports; the others return no paths.
     """
     folder = Path(folder)
-    record = json.loads(json.dumps({"config": dataclasses.asdict(config), "seeds": seeds, "seed": seed}))
+    configs = {"": config} if isinstance(config, Config) else dict(config)
+    config, count = next(iter(configs.values())), len(configs) * seeds
+    if any(around(other, None) != around(config, None) for other in configs.values()):
+        raise InputError(f"configs {', '.join(configs)}: may differ in task.boats.center alone")
+    record = json.loads(json.dumps({"config": recorded(configs), "seeds": seeds, "seed": seed}))
     hosts.check_same(record)
     for part in (config.ppo, config.distillation, config.descent, config.joint):
         parts = getattr(part, "minibatches", 1)
@@ -77,29 +83,42 @@ def train(
     with hosts.first() as leader:
         if leader:
             begin(folder, record, resume)
+    owners = [config for config in configs.values() for _ in range(seeds)]
+    centers = None if len(configs) == 1 else jnp.array([owner.task.boats.center for owner in owners])
     policy: Any = None
     written: list[Path] = []
     last = len(phases(config)) - 1
     for number, phase in enumerate(phases(config)):
         keys = [jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), i), number) for i in range(seeds)]
-        initial, iterate = spread(phase, seeds)
-        state = initial(jnp.stack(keys) if seeds > 1 else keys[0], policy)
+        initial, iterate = spread(config, number, count, centers)
+        state = initial(jnp.stack(keys * len(configs)) if count > 1 else keys[0], policy)
         checkpoint = folder / f"checkpoint-{number}.safetensors"
         with hosts.first() as leader:
             if leader and resume and checkpoint.exists():
                 state, _ = files.load_state(checkpoint, state)
-        state = hosts.place(hosts.shared(state), seeds)
-        state = hosts.whole(run(phase, state, iterate, config, folder, checkpoint, seeds, checkpoint_every, report))
-        policy = phase.policy(state) if seeds == 1 else eqx.filter_vmap(phase.policy)(state)
+        state = hosts.place(hosts.shared(state), count)
+        state = hosts.whole(run(phase, state, iterate, config, folder, checkpoint, count, checkpoint_every, report))
+        policy = phase.policy(state) if count == 1 else eqx.filter_vmap(phase.policy)(state)
         if number < last and not every_phase:
             continue
         with hosts.first() as leader:
-            written = []
-            for i, one in enumerate(policies(phase, state, seeds) if leader else []):
-                stem = "policy" if number == last else phase.name
-                name = f"{stem}.safetensors" if seeds == 1 else f"{stem}-{i}.safetensors"
-                written.append(files.save_policy(folder / name, one, config, tracking(one, config)))
+            if leader:
+                names = paths(folder, "policy" if number == last else phase.name, seeds, list(configs))
+                every = zip(names, policies(phase, state, count), owners, strict=True)
+                written = [files.save_policy(*saved, tracking(*saved[1:])) for saved in every]
     return written
+
+
+def paths(folder: Path, stem: str, seeds: int, names: Sequence[str] = ("",)) -> list[Path]:
+    """The files of a run's policies, or of those of one of its phases: for each config, of every seed."""
+    ends = [""] if seeds == 1 else [f"-{i}" for i in range(seeds)]
+    return [folder / f"{stem}{name and '-'}{name}{end}.safetensors" for name in names for end in ends]
+
+
+def recorded(configs: dict[str, Config]) -> dict[str, Any]:
+    """What configs are, for a file: by name, or the only one that has none."""
+    every = {name: dataclasses.asdict(config) for name, config in configs.items()}
+    return every[""] if list(every) == [""] else every
 
 
 def run(
@@ -181,20 +200,37 @@ def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
     return {key: value for name, branch in tree.items() for key, value in _flat(branch, f"{prefix}{name}.").items()}
 
 
-def spread(phase: Phase, seeds: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """A phase's functions for several seeds at once.
+def spread(
+    config: Config, number: int, count: int, centers: jax.Array | None = None
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """A phase's functions for several runs at once, each of boats around one of the `centers` where there are any.
 
-    The start is not compiled: compiled for several seeds, the orthogonal initializers can wait for each other for ever
+    The start is not compiled: compiled for several runs, the orthogonal initializers can wait for each other for ever
     on a CPU (jaxlib 0.10.2).
     """
-    if seeds == 1:
+    if count == 1:
+        phase = phases(config)[number]
         return phase.initial, phase.iterate
+    own = None if centers is None else 0
+
+    def phase_of(center: jax.Array | None) -> Phase:
+        return phases(config if center is None else around(config, Normalized(*center)))[number]
 
     def initial(keys: Any, policies: Any) -> Any:
-        axes = None if policies is None else eqx.if_array(0)
-        return eqx.filter_vmap(phase.initial, in_axes=(0, axes))(keys, policies)
+        axes = (0, None if policies is None else eqx.if_array(0), own)
+        begin = eqx.filter_vmap(lambda key, policy, center: phase_of(center).initial(key, policy), in_axes=axes)
+        return begin(keys, policies, centers)
 
-    return initial, jax.vmap(phase.iterate)
+    def iterate(states: Any) -> Any:
+        return jax.vmap(lambda state, center: phase_of(center).iterate(state), in_axes=(0, own))(states, centers)
+
+    return initial, iterate
+
+
+def around(config: Config, center: Normalized | None) -> Config:
+    """The config with another boat to draw boats around."""
+    boats = dataclasses.replace(config.task.boats, center=center)
+    return dataclasses.replace(config, task=dataclasses.replace(config.task, boats=boats))
 
 
 def policies(phase: Phase, state: Any, seeds: int) -> list[Any]:
@@ -216,10 +252,12 @@ def tracking(policy: Any, config: Config) -> dict[str, Any]:
     """
     center = config.task.boats.center
     boats = {name: Vessel.load(name).normalized for name in PLATFORMS} if center is None else {"trained for": center}
-    calm = dataclasses.replace(config.task, sea=Sea.ideal())
+    # Which boats were trained on does not matter here, and would compile this anew for each.
+    task = dataclasses.replace(config.task, boats=Boats())
+    calm = dataclasses.replace(task, sea=Sea.ideal())
     result = _measured(policy, boats, calm, 1)
-    if config.task.sea != calm.sea:
-        result["sea"] = _measured(policy, boats, config.task, RUNS)
+    if task.sea != calm.sea:
+        result["sea"] = _measured(policy, boats, task, RUNS)
     return result
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -28,7 +27,8 @@ class Plan:
     """Folder of the result files, and, under `policies`, of the policies of seed 0."""
     work: Path
     """Folder of the training runs, with checkpoints and the policies of every seed."""
-    seeds: int = 10
+    seeds: int = 0
+    """Seeds of every learned method; 0 is each study's own number."""
     quick: bool = False
     """Tiny sizes, to try the pipeline."""
     commit: str | None = None
@@ -51,7 +51,8 @@ class Training:
     method: str
     recipe: str = "ppo"
     sea: str = "ideal"
-    vessel: str | None = None
+    vessels: tuple[str, ...] = ()
+    """Those that a policy each is trained for; without any, one for all boats."""
     phases: tuple[tuple[str, str], ...] = ()
     """Earlier phases that are rows too: the phase's name, and the row's."""
     row: str = ""
@@ -59,15 +60,15 @@ class Training:
     mean_latent: str | None = None
     """The row of the student with its latent held at the mean, where that is one."""
     ships: tuple[tuple[str, str], ...] = ()
-    """Rows of which the policy of seed 0 is kept, and under what name."""
+    """Rows of which the policy of seed 0 is kept, and under what name; the vessel's is added to it."""
 
-    def config(self, quick: bool) -> Config:
-        """The method's own, or one that is over in seconds."""
+    def configs(self, quick: bool) -> dict[str, Config]:
+        """For each vessel, or under "" for all, the method's own, or one that is over in seconds."""
         from anyhull.learn import methods
 
         build = methods.paper if self.recipe == "ppo" else methods.first_order
-        config = build(self.method, self.sea, self.vessel)
-        return tiny(config) if quick else config
+        found = {vessel: build(self.method, self.sea, vessel or None) for vessel in self.vessels or ("",)}
+        return {vessel: tiny(config) if quick else config for vessel, config in found.items()}
 
 
 def tiny(config: Config) -> Config:
@@ -86,17 +87,17 @@ def train(training: Training, plan: Plan) -> tuple[dict[str, Any], dict[str, Any
     """Train or go on training, measure; the rows, the config, and whether the run had been begun before."""
     from anyhull.learn import files, methods, runs
 
-    config = training.config(plan.quick)
+    configs = training.configs(plan.quick)
     folder = plan.work / training.piece
     begun = (folder / "config.json").exists()
-    paths = runs.train(config, folder, seeds=plan.seeds, resume=begun, every_phase=True, report=plan.report)
-    found: dict[str, list[Path]] = {training.row: paths}
-    for phase, row in training.phases:
-        found[row] = policies(folder, phase, plan.seeds)
+    runs.train(configs, folder, seeds=plan.seeds, resume=begun, every_phase=True, report=plan.report)
+    stems = {training.row: "policy"} | {row: phase for phase, row in training.phases}
+    found = {row: runs.paths(folder, stem, plan.seeds, list(configs)) for row, stem in stems.items()}
     rows: Rows = {row: [files.read_about(path)["metrics"] for path in several] for row, several in found.items()}
     if training.mean_latent:
+        config = configs[""]
         ablated = []
-        for path in paths:
+        for path in found[training.row]:
             student, _, _ = files.load_policy(path)
             held = methods.mean_latent(student, config.task)  # type: ignore[arg-type]
             ablated.append((held, runs.tracking(held, config)))
@@ -105,20 +106,33 @@ def train(training: Training, plan: Plan) -> tuple[dict[str, Any], dict[str, Any
         path = folder / "mean-latent.safetensors"
         found[training.mean_latent] = [files.save_policy(path, ablated[0][0], as_ablation, ablated[0][1])]
     for row, name in training.ships:
-        keep(found[row][0], policy_path(plan, name))
-    platform = training.vessel
-    named = {row: [_renamed(metrics, platform) for metrics in several] for row, several in rows.items()}
-    return {"rows": named}, dataclasses.asdict(config), begun
+        for i, vessel in enumerate(configs):
+            keep(found[row][i * plan.seeds], policy_path(plan, f"{name}{vessel and '-'}{vessel}"))
+    if training.vessels:
+        rows = {row: beside(several, training.vessels) for row, several in rows.items()}
+    return {"rows": rows}, runs.recorded(configs), begun
 
 
-def policies(folder: Path, stem: str, seeds: int) -> list[Path]:
-    """The files of a run's policies, or of those of one of its phases."""
-    return [folder / (f"{stem}.safetensors" if seeds == 1 else f"{stem}-{i}.safetensors") for i in range(seeds)]
+def beside(metrics: list[dict[str, Any]], vessels: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The metrics of policies for a vessel each, which stand vessel by vessel, as one a seed on all of them."""
+    seeds = len(metrics) // len(vessels)
+    return [_beside(metrics[i::seeds], vessels) for i in range(seeds)]
+
+
+def _beside(several: list[dict[str, Any]], vessels: tuple[str, ...]) -> dict[str, Any]:
+    own = [next(iter(metrics["platforms"].values())) for metrics in several]
+    result: dict[str, Any] = {what: sum(one[what] for one in own) / len(own) for what in own[0]}
+    result["platforms"] = dict(zip(vessels, own, strict=True))
+    if "sea" in several[0]:
+        result["sea"] = _beside([metrics["sea"] for metrics in several], vessels)
+    return result
 
 
 def students(plan: Plan, piece: str, shipped: str) -> list[Path]:
     """The policies of every seed of a run where they lie, else that of seed 0 alone."""
-    every = policies(plan.work / piece, "policy", plan.seeds)
+    from anyhull.learn.runs import paths
+
+    every = paths(plan.work / piece, "policy", plan.seeds)
     if all(path.exists() for path in every):
         return every
     if (one := policy_path(plan, shipped)).exists():
@@ -136,13 +150,3 @@ def keep(source: Path, target: Path) -> None:
     """A copy, whole or not at all."""
     with whole(target) as temporary:
         shutil.copyfile(source, temporary)
-
-
-def _renamed(metrics: dict[str, Any], platform: str | None) -> dict[str, Any]:
-    """Metrics with the vessel's name in place of 'trained for'."""
-    if platform is None:
-        return metrics
-    changed = metrics | {"platforms": {platform: next(iter(metrics["platforms"].values()))}}
-    if "sea" in metrics:
-        changed["sea"] = _renamed(metrics["sea"], platform)
-    return changed

@@ -28,7 +28,7 @@ class Result:
     piece: str
     study: str
     seeds: int
-    """Seeds that were asked for; what has none ignores it."""
+    """Seeds of what was trained; 0 where nothing was."""
     quick: bool
     """Whether it was a trial of the pipeline at tiny sizes: its figures mean nothing."""
     seconds: float

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anyhull.dynamics import PERIOD
-from anyhull.learn import files
+from anyhull.learn import files, runs
 from anyhull.learn.networks import Student
 from anyhull.learn.task import Task
 from anyhull.observation import scale_privileged
@@ -21,7 +21,7 @@ from anyhull.pilot import Pilot
 from anyhull.reference import rounded_rectangle
 from anyhull.simulate import simulate
 from anyhull.study.curves import convergence, monotone
-from anyhull.study.learned import Plan, Training, policies, train
+from anyhull.study.learned import Plan, Training, train
 from anyhull.vessel import Vessel
 
 Array = NDArray[np.float64]
@@ -39,13 +39,13 @@ SECONDS, LAST = 20.0, 5.0
 DROP, WHEN, END = 0.3, 10.0, 15.0
 """The scale that 1.0 drops to, when, and the end of the run, s."""
 
-TRAINING = Training("sweep", "sweep", vessel=VESSEL, row="sweep", ships=(("sweep", "sweep"),))
+TRAINING = Training("sweep", "sweep", vessels=(VESSEL,), row="sweep", ships=(("sweep", "sweep"),))
 
 
 def study(plan: Plan) -> tuple[dict[str, Any], dict[str, Any], bool]:
     """Train the variant, then sweep and drop with every seed."""
     trained, config, begun = train(TRAINING, plan)
-    paths = policies(plan.work / TRAINING.piece, "policy", plan.seeds)
+    paths = runs.paths(plan.work / TRAINING.piece, "policy", plan.seeds, TRAINING.vessels)
     seeds = []
     for i, path in enumerate(paths):
         student, its_config, _ = files.load_policy(path)
