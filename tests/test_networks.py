@@ -121,7 +121,7 @@ def inputs(n=3, t=6):
 def test_a_teacher_over_time_is_a_teacher_step_by_step(policies):
     o, h, z, m, reset = inputs()
     renewed = jnp.zeros((3, 6), bool).at[0, 2:].set(True).at[2, 5:].set(True)
-    mean, value = policies["teacher"].unroll(o, h, z[:, :2], m, reset, renewed)
+    mean, value = policies["teacher"].unroll(scale_observation(o), h, z[:, :2], m, reset, renewed)
     for t in range(6):
         told = z[jnp.arange(3), renewed[:, t].astype(int)]
         now, worth = policies["teacher"].evaluate(o[:, t], h[:, t], told, m)
@@ -132,7 +132,7 @@ def test_a_teacher_over_time_is_a_teacher_step_by_step(policies):
 def test_a_recurrent_policy_over_time_is_one_step_by_step_with_an_empty_memory_after_a_reset(policies):
     o, h, z, m, reset = inputs()
     policy = policies["recurrent"]
-    mean, value = policy.unroll(o, h, z[..., :0], m, reset, reset)
+    mean, value = policy.unroll(scale_observation(o), scale_history(h), z[..., :0], m, reset, reset)
     for t in range(6):
         m = jnp.where(reset[:, t, None], 0.0, m)
         expected, worth = policy.evaluate(o[:, t], h[:, t], z[:, t, :0], m)
@@ -141,7 +141,12 @@ def test_a_recurrent_policy_over_time_is_one_step_by_step_with_an_empty_memory_a
         np.testing.assert_allclose(mean[:, t], action, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(value[:, t], worth, rtol=1e-4, atol=1e-5)
     # The resets matter.
-    assert jnp.abs(policy.unroll(o, h, z[..., :0], m, jnp.zeros_like(reset), reset)[0] - mean)[0, 2:].max() > 1e-3
+    assert (
+        jnp.abs(
+            policy.unroll(scale_observation(o), scale_history(h), z[..., :0], m, jnp.zeros_like(reset), reset)[0] - mean
+        )[0, 2:].max()
+        > 1e-3
+    )
 
 
 def test_a_policy_acts_on_what_its_method_lets_it_know(policies):

@@ -21,7 +21,6 @@ from jax.experimental.pallas import triton
 from jaxtyping import Array, Float, Int
 
 from anyhull.learn.networks import Teacher
-from anyhull.observation import scale_observation
 
 if TYPE_CHECKING:
     from anyhull.learn.ppo import PPO, Lesson
@@ -90,7 +89,7 @@ def places(leaves: list[Array]) -> list[int]:
 def flatten(lesson: Lesson) -> Batch:
     """A lesson as the kernel reads it."""
     numbers = (lesson.privileged, lesson.action, lesson.log_prob, lesson.advantage, lesson.target)
-    leaves = (scale_observation(lesson.observation), lesson.renewed.astype(jnp.int32), *numbers)
+    leaves = (lesson.observation, lesson.renewed.astype(jnp.int32), *numbers)
     return Batch(*(leaf.reshape(-1) for leaf in leaves))
 
 

@@ -148,7 +148,7 @@ class Teacher(eqx.Module):
         return self.body(jnp.concatenate([scale_observation(o), z], axis=-1))
 
     def unroll(self, o: Array, h: Array, z: Array, m: Array, reset: Array, renewed: Array) -> tuple[Array, Array]:
-        """As `evaluate`, over time; z (n, 2, z) of the boat before and after it was `renewed` (n, t).
+        """As `evaluate`, over time, of a scaled o (n, t, o); z (n, 2, z) of the boat before and after it was `renewed`.
 
         What z comes to in the first layer is worked out twice an environment, not at every step.
         """
@@ -157,7 +157,7 @@ class Teacher(eqx.Module):
         if self.encoder is not None:
             told = jnp.einsum("nsz,kzf->knsf", z, self.body.layers[0].weight[:, o.shape[-1] :])
             aside = jnp.where(renewed[..., None], told[:, :, 1:], told[:, :, :1]).reshape(2, n * t, -1)
-        mean, value = self.body(scale_observation(o).reshape(n * t, -1), aside)
+        mean, value = self.body(o.reshape(n * t, -1), aside)
         return mean.reshape(n, t, -1), value.reshape(n, t)
 
 
@@ -255,10 +255,9 @@ class Recurrent(eqx.Module):
         return self.body(self.remember(o, h, m))
 
     def unroll(self, o: Array, h: Array, z: Array, m: Array, reset: Array, renewed: Array) -> tuple[Array, Array]:
-        """As `evaluate`, over time from the memory `m`, which is emptied at every reset."""
+        """As `evaluate`, over time from the memory `m`, which is emptied at every reset; o and h are scaled already."""
         n, t = o.shape[:2]
-        squeezed = jax.nn.elu(self.compress(scale_observation(o)))
-        features = jnp.concatenate([squeezed, scale_history(h)], axis=-1)
+        features = jnp.concatenate([jax.nn.elu(self.compress(o)), h], axis=-1)
         memories = gru.unroll(self.cell, jnp.swapaxes(features, 0, 1), reset.T, m)
         mean, value = self.body(memories.reshape(t * n, -1))
         return jnp.swapaxes(mean.reshape(t, n, -1), 0, 1), value.reshape(t, n).T

@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 from anyhull.learn import fused
 from anyhull.learn.networks import Recurrent, Teacher
 from anyhull.learn.task import renew
+from anyhull.observation import scale_history, scale_observation
 
 Key = Array
 Policy = Teacher | Recurrent
@@ -128,6 +129,7 @@ class Lesson(NamedTuple):
     """What is learned from; leading axes (envs, steps), so that a minibatch of environments lies together."""
 
     observation: Float[Array, "n t o"]
+    """Scaled, as the history: once here, rather than in every epoch."""
     history: Float[Array, "n t h"]
     memory: Float[Array, "n m"]
     """At the first step."""
@@ -254,7 +256,8 @@ def prepare(policy: Policy, batch: Batch, privileged: Array, config: PPO) -> Les
     gae = advantages(scaled, value, following, batch.terminated, batch.done, config.gamma, config.lam)
     advantage = (gae - gae.mean()) / (gae.std() + 1e-8)
     reset = jnp.concatenate([jnp.zeros_like(batch.done[:1]), batch.done[:-1]])
-    by_env = [jnp.swapaxes(leaf, 0, 1) for leaf in (*batch.view[:2], reset, batch.renewed, batch.action)]
+    scaled_view = scale_observation(batch.view.observation), scale_history(batch.view.history)
+    by_env = [jnp.swapaxes(leaf, 0, 1) for leaf in (*scaled_view, reset, batch.renewed, batch.action)]
     observation, history, reset, renewed, action = by_env
     numbers = (batch.log_prob.T, advantage.T, (gae + value).T)
     return Lesson(observation, history, batch.view.memory[0], reset, renewed, privileged, action, *numbers)
