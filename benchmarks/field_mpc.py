@@ -16,9 +16,9 @@ than the other grows, whatever their units. A boat has one delay for good, so a 
 out: in its worst run the mean change of command a period may be twice the PID's in its own, no more (mean of the
 platforms). The best of those that chatter is recorded too.
 
-The ranges were set by hand: trials on seeds 0, 2, 3 and 4, and four earlier searches, given up for other ranges, delays
-or a laxer rule on chatter, showed where to look. Validation: seeds that neither they nor the search used, whole laps,
-with the tunings that ship.
+The ranges were set by hand: trials on seeds 0, 2, 3 and 4, and some seven earlier searches, given up for other ranges,
+delays or a laxer rule on chatter, showed where to look. Validation: seeds that neither they nor the search used, whole
+laps, with the tunings that ship.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ import pytest
 from rich.console import Console
 
 from anyhull.boat.helm import Helm
+from anyhull.boat.journal import recover
 from anyhull.boat.link import Received
 from anyhull.boat.loop import drive
 from anyhull.boat.messages import Command, Gyro, Status
@@ -27,6 +28,7 @@ from anyhull.control import PID
 from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError
 from anyhull.log import Log
+from anyhull.pilot import Pilot
 from anyhull.reference import hold, line, rounded_rectangle
 from anyhull.trial import WATERS, Nature, Twin
 from anyhull.trial.faults import KINDS, Fault, Rig, random_faults
@@ -334,9 +336,9 @@ def process(*arguments):
         running.communicate()
 
 
-def boat_and_pilot(ports, folder):
+def boat_and_pilot(ports, folder, controller="pid"):
     boat = ["boat", "--vessel", BOAT, "--sea", "calm", "--listen", ports[0], "--peer", ports[1], "--json"]
-    pilot = ["pilot", BOAT, "--controller", "pid", "--listen", ports[1], "--peer", ports[0], "--json"]
+    pilot = ["pilot", BOAT, "--controller", controller, "--listen", ports[1], "--peer", ports[0], "--json"]
     return [*boat, "--time-factor", "3"], [*pilot, "--time-factor", "3", "--out", folder / "run.npz"]
 
 
@@ -371,10 +373,53 @@ def test_a_pilot_that_is_killed_is_stopped_by_the_boats_watchdog(tmp_path):
     assert (told["stopped"], told["watchdog"]) == (True, 1)
     assert told["rejected"] == {"not from the peer": 20}
     assert told["taken"] > 10
+    # What it recorded is there as far as it went, and the next run makes a log of it.
+    assert not (tmp_path / "run.npz").exists()
+    with process(*pilot) as steering:
+        waits_for(steering.stderr, "is of a run that was killed; kept as")
+        waits_for(steering.stderr, "pilot of")
+        steering.send_signal(signal.SIGINT)
+        steering.communicate(timeout=5)
+    log = Log.load(tmp_path / "run-killed-1.npz")
+    assert len(log.time) > 10
+    events = [event[1:] for event in log.about["events"]]
+    assert any(what == "reaction" and detail.startswith("run") for what, detail in events)
+    assert ["refused", "not from the peer"] in events
+    assert list(tmp_path.iterdir()) == [tmp_path / "run-killed-1.npz"]
+
+
+def test_a_journal_holds_the_log_and_loses_a_torn_line_alone(tmp_path):
+    log, _, _ = voyage(line(0.5, speed=0.3), Pilot.load("field"), journal=tmp_path / "run.jsonl")
+    again = recover(tmp_path / "run.jsonl")
+    for name in ("time", "state", "reference", "command", "current", "latent"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(log, name))
+    # The last of them, of the farewell, came after the last period.
+    assert again.about["events"] == log.about["events"][: len(again.about["events"])]
+    assert len(again.about["events"]) >= len(log.about["events"]) - 1 > 0
+    text = (tmp_path / "run.jsonl").read_text()
+    rows = text.count('"row"')
+    (tmp_path / "torn.jsonl").write_text(text[: text.rindex('"row"') + 30])
+    assert len(recover(tmp_path / "torn.jsonl").time) == rows - 1
+    (tmp_path / "other.jsonl").write_text("{}\n")
+    with pytest.raises(InputError, match=r"other\.jsonl: not a pilot's journal"):
+        recover(tmp_path / "other.jsonl")
+
+
+def test_a_full_disk_does_not_stop_the_boat(monkeypatch, tmp_path):
+    usual = Path.open
+
+    def opened(path, mode="r", **options):
+        return usual(Path("/dev/full"), "w", **options) if path.suffix == ".jsonl" else usual(path, mode, **options)
+
+    monkeypatch.setattr(Path, "open", opened)
+    log, helm, _ = voyage(line(0.5, speed=0.3), journal=tmp_path / "run.jsonl")
+    assert helm.phase == "arrived"
+    assert log.about["noted"]["journal ends"] == 1
 
 
 def test_a_boat_that_is_killed_and_started_again_is_steered_again_and_a_signal_ends_it(tmp_path):
-    boat, pilot = boat_and_pilot(free_ports(), tmp_path)
+    # With the shipped policy, whose latent starts anew with the boat.
+    boat, pilot = boat_and_pilot(free_ports(), tmp_path, "field")
     with process(*pilot) as steering:
         with process(*boat) as at_sea:
             waits_for(steering.stderr, "reaction: run")
@@ -394,6 +439,7 @@ def test_a_boat_that_is_killed_and_started_again_is_steered_again_and_a_signal_e
     log = Log.load(tmp_path / "run.npz")
     assert ["reaction", "hand over: SIGINT"] in [event[1:] for event in log.about["events"]]
     assert (log.command[-1] == 0).all()
+    assert log.latent.shape == (len(log.time), 16)
     assert not any(json.loads(report)["rejected"].get(reason) for reason in ("outside [-1, 1]", "not finite"))
 
 

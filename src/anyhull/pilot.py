@@ -41,6 +41,11 @@ def shipped() -> list[str]:
     )
 
 
+def shipped_path(name: str) -> Path:
+    """Where the shipped policy of that name lies."""
+    return Path(str(resources.files("anyhull") / "policies" / f"{name}.safetensors"))
+
+
 def read(path: str | Path) -> tuple[Weights, dict[str, Any]]:
     """Tensors by name, and what the file says of itself: kind, config, metrics, versions. Runs no code from it."""
     try:
@@ -147,7 +152,7 @@ class Pilot:
         if path.suffix != ".safetensors":
             if str(name_or_path) not in (names := shipped()):
                 raise InputError(unknown("policy", str(name_or_path), names))
-            path = Path(str(resources.files("anyhull") / "policies" / f"{name_or_path}.safetensors"))
+            path = shipped_path(str(name_or_path))
         return Pilot(*read(path), vessel=vessel)
 
     def reset(self) -> None:
@@ -156,8 +161,8 @@ class Pilot:
             self._gru.memory[:] = 0.0
         self._previous = np.zeros(3)
         self._before: Array | None = None
-        self.latent = self.parts.known
-        """The latent z that the policy acts on: the adapter's estimate, the teacher's, or nothing."""
+        self.latent = np.zeros(len(self.parts.head[-1].bias), np.float32) if self.parts.head else self.parts.known
+        """The latent z that the policy acts on: the adapter's estimate, at first zeros; the teacher's; or nothing."""
 
     def step(self, pose: ArrayLike, velocity: ArrayLike, window: ArrayLike) -> Array:
         """The normalized command in [-1, 1]³ for the coming period."""

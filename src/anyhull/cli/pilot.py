@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from contextlib import ExitStack
 from dataclasses import asdict, replace
@@ -33,7 +34,9 @@ def pilot(
         float, typer.Option(help="How much faster than the wall clock, for a simulated boat.")
     ] = 1.0,
     plot: Annotated[Path | None, typer.Option(help="Write path, errors and commands to this picture.")] = None,
-    out: Annotated[Path, typer.Option(help="Write the log to this .npz.")] = Path("pilot.npz"),
+    out: Annotated[
+        Path, typer.Option(help="Write the log to this .npz; under way it grows in a .jsonl beside it.")
+    ] = Path("pilot.npz"),
     as_json: AsJson = False,
 ) -> None:
     """Steer a boat along a reference that starts at the origin; SIGINT or SIGTERM stop it in order."""
@@ -47,6 +50,9 @@ def pilot(
     from anyhull.boat.loop import drive
     from anyhull.cli.live import Lines, View
 
+    journal = out.with_suffix(".jsonl")
+    if journal.exists():
+        _keep(journal, out)
     helm = Helm(setup, controller(controller_name, setup.vessel), path)
     warn(setup.vessel, path)
     link = UDP(listen or setup.link.listen, peer or setup.link.peer)
@@ -58,13 +64,15 @@ def pilot(
         stopped = stack.enter_context(until_signal())
         shown: View | Lines = View(helm) if sys.stderr.isatty() else Lines(helm)
         stack.enter_context(shown)
-        log = drive(helm, link, speed=time_factor, stop=stopped, on_beat=shown.show)
+        log = drive(helm, link, speed=time_factor, stop=stopped, on_beat=shown.show, journal=journal)
     log = replace(log, about=log.about | {"controller": controller_name, "reference": {"shape": reference} | wanted})
     if not len(log.time):
+        journal.unlink()
         raise InputError(
             f"{link.peer}: nothing heard that gives a state; is the boat there, and sends to {link.address}?"
         )
     files = {"log": str(log.save(out))}
+    journal.unlink()
     if plot:
         log.plot(plot)
         files["plot"] = str(plot)
@@ -79,3 +87,15 @@ def pilot(
     console.print(f"position {metrics.position_cm:.1f} cm, heading {metrics.heading_deg:.1f}°, of the estimated state")
     for what, file in files.items():
         console.print(f"{what}: {file}", soft_wrap=True)
+
+
+def _keep(journal: Path, out: Path) -> None:
+    """Make a log of the journal of a run that was killed."""
+    from anyhull.boat.journal import recover
+
+    log = recover(journal)
+    if len(log.time):
+        free = (out.with_stem(f"{out.stem}-killed-{i}") for i in itertools.count(1))
+        kept = log.save(next(path for path in free if not path.exists()))
+        print(f"{journal}: is of a run that was killed; kept as {kept}", file=sys.stderr, flush=True)
+    journal.unlink()

@@ -16,7 +16,7 @@ from anyhull.pilot import Pilot
 from anyhull.reference import rounded_rectangle
 from anyhull.sea import Sea
 from anyhull.simulate import simulate
-from anyhull.study.learned import Plan, policy_path
+from anyhull.study.learned import Plan, found_policy
 from anyhull.vessel import PLATFORMS, Vessel
 
 FIELD_PLATFORMS = PLATFORMS[:2]
@@ -113,7 +113,7 @@ def steering(plan: Plan, row: str, policy: str | None, platform: str, vessel: Ve
     """A classical controller of the vessel, or the policy of seed 0."""
     if policy is None:
         return CLASSICAL[row](vessel)
-    path = policy_path(plan, policy.format(platform))
+    path = found_policy(plan, policy.format(platform))
     if not path.exists():
         raise InputError(f"{path}: is missing: the piece that trains it makes it; run that first")
     return Pilot.load(path, vessel)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from anyhull.errors import InputError
 from anyhull.files import whole
+from anyhull.pilot import shipped, shipped_path
 
 if TYPE_CHECKING:
     from anyhull.learn.methods import Config
@@ -128,14 +129,14 @@ def _beside(several: list[dict[str, Any]], vessels: tuple[str, ...]) -> dict[str
     return result
 
 
-def students(plan: Plan, piece: str, shipped: str) -> list[Path]:
+def students(plan: Plan, piece: str, name: str) -> list[Path]:
     """The policies of every seed of a run where they lie, else that of seed 0 alone."""
     from anyhull.learn.runs import paths
 
     every = paths(plan.work / piece, "policy", plan.seeds)
     if all(path.exists() for path in every):
         return every
-    if (one := policy_path(plan, shipped)).exists():
+    if (one := found_policy(plan, name)).exists():
         plan.say(f"  {plan.work / piece}: the other seeds are not there, so seed 0 alone")
         return [one]
     raise InputError(f"{one}: is missing: piece {piece!r} makes it; run that first")
@@ -144,6 +145,12 @@ def students(plan: Plan, piece: str, shipped: str) -> list[Path]:
 def policy_path(plan: Plan, name: str) -> Path:
     """Where the policy of seed 0 of that name is kept."""
     return plan.out / "policies" / f"{name}.safetensors"
+
+
+def found_policy(plan: Plan, name: str) -> Path:
+    """The policy of seed 0 of that name: this study's own, or where it has none the shipped one."""
+    own = policy_path(plan, name)
+    return own if own.exists() or name not in shipped() else shipped_path(name)
 
 
 def keep(source: Path, target: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from anyhull.errors import InputError, unknown
 from anyhull.study import driven, results
-from anyhull.study.learned import Plan, Training, policy_path, train
+from anyhull.study.learned import Plan, Training, found_policy, train
 from anyhull.study.results import Result
 from anyhull.vessel import PLATFORMS
 
@@ -49,7 +49,7 @@ class Piece:
         if missing := [package for package in self.needs if find_spec(package) is None]:
             return f"needs {', '.join(missing)}: do it where that is installed"
         for name in self.policies:
-            if not (path := policy_path(plan, name)).exists():
+            if not (path := found_policy(plan, name)).exists():
                 return f"needs {path}, which another piece makes"
         return None
 
