@@ -196,6 +196,12 @@ class Pilot:
         return command
 
     @property
+    def latent_range(self) -> tuple[Array, Array] | None:
+        """The least and largest estimate of the latent that was met in training; None where that is not known."""
+        found = self.about.get("metrics", {}).get("latent_range")
+        return (np.array(found[0]), np.array(found[1])) if found else None
+
+    @property
     def dynamics(self) -> Dynamics | None:
         """The boat as the adapter takes it to be after the last step; None where the policy cannot say."""
         if not (self._reader and self._gru):

@@ -37,6 +37,10 @@ Array = NDArray[np.float64]
 Phase = Literal["waiting", "holding", "leading in", "under way", "arrived"]
 
 
+MARGIN = 0.25
+"""How far outside the range of training a latent may be, as a share of its width."""
+
+
 class Beat(NamedTuple):
     """What one period saw and did."""
 
@@ -75,7 +79,7 @@ class Helm:
             raise InputError(f"{setup.vessel.name}: thrusters is missing: {hint}")
         self.setup, self.controller, self.reference = setup, controller, reference
         self.estimator = Estimator(setup.sensors)
-        self.guard = Guard(setup.limits, setup.fence)
+        self.guard = Guard(setup.limits, setup.fence, _widened(getattr(controller, "latent_range", None)))
         self.notes = Notes()
         self.heard: Counter[str] = Counter()
         """Messages taken, by type."""
@@ -225,6 +229,14 @@ class Helm:
         for what, times in (counts - self._rejected).items():
             self.notes.note(at, what, "", times)
         self._rejected = counts
+
+
+def _widened(bounds: tuple[Array, Array] | None) -> tuple[Array, Array] | None:
+    """What was met in training, and on either side `MARGIN` of its width more."""
+    if bounds is None:
+        return None
+    more = MARGIN * (bounds[1] - bounds[0])
+    return bounds[0] - more, bounds[1] + more
 
 
 def _some(value: Array | None) -> Array | None:

@@ -1,10 +1,11 @@
-"""Vectorized closed loop: many boats along one reference, in JAX."""
+"""Vectorized closed loop in JAX: many boats along one reference, or along those of training."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +13,7 @@ from jaxtyping import Array, Float
 
 from anyhull.arithmetic import wrap
 from anyhull.dynamics import PERIOD
+from anyhull.learn.networks import Student
 from anyhull.learn.task import Task
 from anyhull.reference import PREVIEW, Reference
 
@@ -57,3 +59,31 @@ def track(
     draws = task.draws(two, (steps, count))
     _, (distance, turn, command) = jax.lax.scan(step, (fleet, memory), (draws, windows[1:]))
     return distance, turn, command
+
+
+@eqx.filter_jit
+def rollout(student: Student, task: Task, count: int, steps: int) -> tuple[Array, Array, Array]:
+    """Privileged vectors (n, p), latents (n, z), estimates (steps, n, z) of boats that the student meets and steers.
+
+    Every boat has a reference of the training stream that it can follow, and starts off it as in training.
+    """
+    one, two = jax.random.split(jax.random.key(1))
+    fleet = jax.vmap(task.reset)(jax.random.uniform(one, (count, task.reset_draws)))
+    told = jax.vmap(task.privileged)(fleet)
+
+    def step(carry: Any, draws: Any) -> Any:
+        fleet, memory = carry
+        o, h = jax.vmap(task.observe)(fleet), jax.vmap(task.recall)(fleet)
+        command, z, memory = student.act(o, h, memory)
+        moved, _ = jax.vmap(task.step)(fleet, command, draws)
+        return (moved, memory), z
+
+    memory = jnp.zeros((count, student.memory_size))
+    _, estimates = jax.lax.scan(step, (fleet, memory), task.draws(two, (steps, count)))
+    return told, student.teacher.latent(told), estimates
+
+
+def latent_range(student: Student, task: Task, count: int = 1024, steps: int = 100) -> tuple[list[float], list[float]]:
+    """The least and the largest estimate of each number of z over boats and seas of the task."""
+    estimates = np.asarray(rollout(student, task, count, steps)[2]).reshape(count * steps, -1)
+    return estimates.min(0).tolist(), estimates.max(0).tolist()

@@ -18,8 +18,9 @@ from anyhull.errors import InputError, RunError
 from anyhull.files import whole
 from anyhull.learn import events, files, hosts
 from anyhull.learn.boats import Boats
-from anyhull.learn.evaluate import track
+from anyhull.learn.evaluate import latent_range, track
 from anyhull.learn.methods import Config, Phase, acting, phases
+from anyhull.learn.networks import Student
 from anyhull.learn.task import Task
 from anyhull.reference import rounded_rectangle
 from anyhull.sea import Sea
@@ -105,7 +106,7 @@ def train(
             if leader:
                 names = paths(folder, "policy" if number == last else phase.name, seeds, list(configs))
                 every = zip(names, policies(phase, state, count), owners, strict=True)
-                written = [files.save_policy(*saved, tracking(*saved[1:])) for saved in every]
+                written = [files.save_policy(*saved, measured(*saved[1:])) for saved in every]
     return written
 
 
@@ -239,6 +240,12 @@ def policies(phase: Phase, state: Any, seeds: int) -> list[Any]:
         return [phase.policy(state)]
     stacked, rest = eqx.partition(eqx.filter_vmap(phase.policy)(state), eqx.is_array)
     return [eqx.combine(jax.tree.map(lambda leaf, i=i: leaf[i], stacked), rest) for i in range(seeds)]
+
+
+def measured(policy: Any, config: Config) -> dict[str, Any]:
+    """What is written into a policy's file: how it tracks, and for a student where its latents lay."""
+    where = {"latent_range": latent_range(policy, config.task)} if isinstance(policy, Student) else {}
+    return tracking(policy, config) | where
 
 
 RUNS = 20

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from anyhull.dynamics import PERIOD
 from anyhull.learn import files
+from anyhull.learn.evaluate import rollout
 from anyhull.learn.networks import Student
 from anyhull.learn.task import Task
 from anyhull.study.learned import Plan, students
@@ -59,28 +57,6 @@ def of_student(student: Student, task: Task, count: int, seconds: float) -> dict
         "error_mean": error.mean(axis=1).tolist(),
         "error_median": np.median(error, axis=1).tolist(),
     }
-
-
-@eqx.filter_jit
-def rollout(student: Student, task: Task, count: int, steps: int) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Privileged vectors (n, p), latents (n, z), estimates (steps, n, z) of boats that the student meets and steers.
-
-    Every boat has a reference of the training stream that it can follow, and starts off it as in training.
-    """
-    one, two = jax.random.split(jax.random.key(1))
-    fleet = jax.vmap(task.reset)(jax.random.uniform(one, (count, task.reset_draws)))
-    told = jax.vmap(task.privileged)(fleet)
-
-    def step(carry: Any, draws: Any) -> Any:
-        fleet, memory = carry
-        o, h = jax.vmap(task.observe)(fleet), jax.vmap(task.recall)(fleet)
-        command, z, memory = student.act(o, h, memory)
-        moved, _ = jax.vmap(task.step)(fleet, command, draws)
-        return (moved, memory), z
-
-    memory = jnp.zeros((count, student.memory_size))
-    _, estimates = jax.lax.scan(step, (fleet, memory), task.draws(two, (steps, count)))
-    return told, student.teacher.latent(told), estimates
 
 
 def principal(z: Array) -> tuple[Array, Array]:
