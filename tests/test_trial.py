@@ -340,6 +340,7 @@ def test_a_report_tells_estimated_and_true_errors_apart():
     assert found.true_position_cm.mean == pytest.approx(3.0)
     assert found.true_position_cm.std == pytest.approx(1.0)
     assert found.true_position_cm.within == pytest.approx(0.0)
+    assert report([log(true, 1.0) for true in (1.0, 2.0, 30.0)]).true_position_cm.median == pytest.approx(2.0)
     assert found.estimated_position_cm.mean == pytest.approx(1.5)
     assert (found.saturation, found.stops, found.events) == (1.0, 2, {"rate": 6})
 

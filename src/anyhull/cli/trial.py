@@ -99,7 +99,7 @@ def _share(on_step: Callable[[float, float], None], done: int, trials: int, time
 
 
 def _print(say: Callable[..., None], found: Report, paper: tuple[float, float, float, float] | None) -> None:
-    table = new_table(["error", "mean", "± trials", "± time", "max", *(["the paper's"] if paper else [])])
+    table = new_table(["error", "mean", "± trials", "median", "± time", "max", *(["the paper's"] if paper else [])])
     rows = (
         ("position, estimated (cm)", found.estimated_position_cm, paper and paper[:2]),
         ("position, true (cm)", found.true_position_cm, None),
@@ -107,7 +107,7 @@ def _print(say: Callable[..., None], found: Report, paper: tuple[float, float, f
         ("heading, true (deg)", found.true_heading_deg, None),
     )
     for name, value, published in rows:
-        numbers = [f"{number:.2f}" for number in (value.mean, value.std, value.within, value.most)]
+        numbers = [f"{number:.2f}" for number in (value.mean, value.std, value.median, value.within, value.most)]
         beside = [f"{published[0]} ± {published[1]}" if published else ""] if paper else []
         table.add_row(name, *numbers, *beside)
     say(table)

@@ -42,13 +42,13 @@ class Descent:
     """Steps of a window, through which the gradient flows."""
     rate: float = 1e-3
     """Learning rate of Adam at the start; it falls to a hundredth by a cosine."""
-    heading: float = 0.6
+    heading: float = 0.8
     """Weight of a radian against a metre."""
     softness: float = 1e-3
-    """Error (m, rad) below which the cost is quadratic rather than linear."""
+    """Error (m, rad), or change of the command, below which the cost is quadratic rather than linear."""
     velocity: float = 0.1
     """Weight of the velocity error (m/s, m/s, rad/s)."""
-    change: float = 0.06
+    change: float = 0.12
     """Weight of the change of the command: as the error, about linear, so that a needed jump is not spread out."""
     effort: float = 1e-4
     """Weight of the squared command."""
@@ -58,7 +58,7 @@ class Descent:
     """Weight of a student's distance from the teacher's latent."""
     reading: float = 0.0
     """Weight of the likelihood of what the adapter's reader says of the boat."""
-    bound: float = 6.0
+    bound: float = 12.0
     """Largest cotangent of a boat's state, as a multiple of a step's weight in the mean cost."""
     max_norm: float = 1.0
     """Largest norm of a gradient."""
@@ -136,7 +136,7 @@ def costs(boat: Array, reference: Array, command: Array, previous: Array, config
         "position": soft(off[:, 0] ** 2 + off[:, 1] ** 2, config.softness),
         "heading": config.heading * soft(wrap(off[:, 2]) ** 2, config.softness),
         "velocity": config.velocity * soft((off[:, 3:] ** 2).sum(-1), config.softness),
-        "change": config.change * soft((given - previous) ** 2, 5 * config.softness).sum(-1),
+        "change": config.change * soft((given - previous) ** 2, config.softness).sum(-1),
         "effort": config.effort * (given**2).sum(-1),
         "excess": config.excess * (jnp.abs(command) - 1).clip(0.0).sum(-1),
     }

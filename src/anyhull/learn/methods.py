@@ -96,7 +96,7 @@ def first_order(method: str, sea: str = "ideal", vessel: str | None = None) -> C
         recipe="gradient",
         task=replace(config.task, episode=400, tells_sea=rough),
         distillation=replace(config.distillation, total=15_000_000, rate=1e-3, final_rate=1e-4, reading=0.1),
-        joint=replace(config.joint, updates=4000, rate=5e-4, latent=1e-3, reading=5e-3, curriculum=False),
+        joint=replace(config.joint, updates=4000, latent=1e-3, reading=5e-3, curriculum=False),
         latent=16 if rough else LATENT,
         modulated=True,
     )

@@ -120,8 +120,9 @@ def _cell(text: str) -> str:
 
 
 def _inline(text: str) -> str:
-    """Text with `code` as HTML."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text, quote=False))
+    """Text with `code` and **words** as HTML."""
+    coded = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text, quote=False))
+    return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", coded)
 
 
 def _svg(figure: Figure) -> str:

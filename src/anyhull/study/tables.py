@@ -11,6 +11,7 @@ import numpy as np
 from anyhull.study import published
 from anyhull.study.curves import summary
 from anyhull.study.driven import FIELD_PLATFORMS
+from anyhull.study.pieces import PIECES
 from anyhull.study.published import Printed
 from anyhull.study.results import Result
 from anyhull.vessel import PLATFORMS, Vessel
@@ -284,6 +285,8 @@ def twin(results: dict[str, Result]) -> list[Table]:
                     LABELS[row],
                     f"{position['mean']:.1f} ± {position['within']:.1f}",
                     _position(printed, 1),
+                    f"{position['std']:.1f}",
+                    f"{position['median']:.1f}",
                     f"{found['true_position_cm']['mean']:.1f}",
                     f"{heading['mean']:.1f} ± {heading['within']:.1f}",
                     _heading(printed, 1),
@@ -294,12 +297,14 @@ def twin(results: dict[str, Result]) -> list[Table]:
     if not rows:
         return []
     columns = (
-        *("platform", "", "position, cm", "the paper's", "true", "heading, °", "the paper's", "|Δτ̄|", "arrived"),
+        *("platform", "", "position, cm", "the paper's", "± trials", "median", "true"),
+        *("heading, °", "the paper's", "|Δτ̄|", "arrived"),
     )
     notes = (
         "The loop as on the boat around a twin with sensors, thrusters, waves and errors that no controller is told "
         "of, lake sea; policies of seed 0. Errors of the estimated state, as the paper has them, mean ± deviation over "
-        "time; `true` is that of the true position. The paper's are of real boats on the water.",
+        "time; then the deviation and the median over trials, and the mean error of the true position. The paper's are "
+        "of real boats on the water.",
         KNOWING,
     )
     return [Table("field", "Sea trials: the twin, and the paper's boats", columns, tuple(rows), notes)]
@@ -321,7 +326,11 @@ def provenance(results: dict[str, Result]) -> Table:
     )
     total = sum(result.seconds for result in results.values())
     ideal = sum(result.seconds for result in results.values() if result.study == "ideal")
-    notes = (f"{total:.0f} s in all, {ideal:.0f} s of it the table in still water; compilation included.",)
+    missing = [name for name in PIECES if name not in results]
+    notes = (
+        f"{total:.0f} s in all, {ideal:.0f} s of it the table in still water; compilation included.",
+        *([f"Not run yet: {', '.join(missing)}."] if missing else []),
+    )
     return Table("all", "Pieces", ("piece", "seconds", "on", "versions", "commit"), rows, notes)
 
 

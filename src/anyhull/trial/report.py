@@ -22,6 +22,8 @@ class Spread:
     """Mean standard deviation over the time of a trial."""
     most: float
     """The largest of any time and trial."""
+    median: float
+    """Of the trials, which one that went wrong does not move."""
 
 
 @dataclass(frozen=True)
@@ -70,4 +72,5 @@ def report(logs: Sequence[Log]) -> Report:
 def _spread(errors: Sequence[Array]) -> Spread:
     means = [float(error.mean()) for error in errors]
     within = float(np.mean([error.std() for error in errors]))
-    return Spread(float(np.mean(means)), float(np.std(means)), within, float(max(error.max() for error in errors)))
+    most = float(max(error.max() for error in errors))
+    return Spread(float(np.mean(means)), float(np.std(means)), within, most, float(np.median(means)))
