@@ -158,15 +158,22 @@ CALM = 2.0
 
 
 def change() -> dict[str, Any]:
-    """How far each change throws each platform off, and for how long, on a circle, where every axis is at work."""
+    """How far each change throws each platform off, and for how long, with `field`, which is drawn, and `ideal`."""
+    drawn: dict[str, dict[str, Log]] = {platform: {} for platform in DRAWN}
+    table = {"field": changed("field", drawn), "ideal": changed("ideal", {})}
+    draw(drawn)
+    return table
+
+
+def changed(policy: str, drawn: dict[str, dict[str, Log]]) -> dict[str, Any]:
+    """The changes under a policy, on a circle, where every axis is at work; runs of platforms in `drawn` are kept."""
     path = circle(radius=4.0, speed=0.4)
     table: dict[str, Any] = {}
-    drawn: dict[str, dict[str, Log]] = {platform: {} for platform in DRAWN}
     for what, alter in CHANGES.items():
         table[what] = {}
         for platform in PLATFORMS:
             vessel = Vessel.load(platform)
-            log = simulate(Pilot.load("field"), vessel, path, duration=25.0, becomes=(WHEN, alter(vessel)))
+            log = simulate(Pilot.load(policy), vessel, path, duration=25.0, becomes=(WHEN, alter(vessel)))
             error = 100 * log.position_error
             before = error[(log.time >= WHEN - 5) & (log.time < WHEN)].max()
             after, times = error[log.time >= WHEN], log.time[log.time >= WHEN] - WHEN
@@ -177,11 +184,10 @@ def change() -> dict[str, Any]:
                 "largest_cm": float(after.max()),
                 "seconds": recovered if outside.size == 0 or outside[-1] < len(after) - 1 else math.inf,
             }
-            if platform in DRAWN:
+            if platform in drawn:
                 drawn[platform][what] = log
             row = {name: round(value, 2) for name, value in table[what][platform].items()}
-            print(f"{what:20s} {platform:12s} {row}", flush=True)
-    draw(drawn)
+            print(f"{policy:6s} {what:20s} {platform:12s} {row}", flush=True)
     return table
 
 

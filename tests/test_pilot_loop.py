@@ -248,6 +248,23 @@ def test_a_controller_that_fails_stops_the_boat_in_order():
     assert (log.command[-1] == 0).all()
 
 
+def test_a_latent_unlike_any_of_training_hands_the_boat_over():
+    pilot = Pilot.load("field")
+    low, high = pilot.latent_range
+    assert low.shape == (16,)
+    assert (low < high).all()
+    periods = iter(range(1000))
+    enough = {"stop": lambda: "enough" if next(periods) == 60 else ""}
+    log, _, _ = voyage(line(10.0), pilot, **enough)
+    assert "strange" not in log.about["noted"]
+    pilot.about["metrics"]["latent_range"] = [(high + 1).tolist(), (high + 2).tolist()]
+    periods = iter(range(1000))
+    log, helm, _ = voyage(line(10.0), pilot, **enough)
+    assert helm.guard.reaction == "hand over"
+    assert any("hand over" in detail and "strange: latent[0]" in detail for _, _, detail in log.about["events"])
+    assert (log.command[-1] == 0).all()
+
+
 def test_whatever_ends_the_loop_the_last_word_is_zero():
     class Breaks(Pond):
         def receive(self, timeout):
