@@ -195,11 +195,11 @@ def test_the_report_names_every_row_and_needs_nothing_else(stored, tmp_path, cap
         assert Vessel.load(platform).name in page
     assert "Said by hand: a &lt; b, in <code>code</code>." in page
     assert "Said by hand: a < b, in `code`." in markdown
-    assert page.count("data:image/svg+xml;base64,") == 6
+    assert page.count("data:image/svg+xml;base64,") == 7
     assert not re.search(r"(src|href)=.(?!data:)", page)  # readable without a network
     assert "width=device-width" in page
     pictures = re.findall(r"\]\((results/\w+\.png)\)", markdown)
-    assert len(pictures) == 6
+    assert len(pictures) == 7
     assert all((text.parent / picture).stat().st_size > 5000 for picture in pictures)
     assert "0.84 ± 0.11" in markdown  # the paper's
     assert "1.500 ± 0.707" in markdown  # ours, of 1 and 2

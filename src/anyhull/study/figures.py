@@ -8,8 +8,10 @@ import numpy as np
 
 from anyhull.plots import BLUE, FAINT, GREY, INK, ORANGE, RED, new_figure
 from anyhull.study import published
+from anyhull.study.driven import FIELD_PLATFORMS
 from anyhull.study.results import Result
-from anyhull.study.tables import LABELS, READ, RECIPES, gather, over_platforms
+from anyhull.study.tables import LABELS, READ, RECIPES, gather, over_platforms, trials
+from anyhull.vessel import Vessel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,6 +43,11 @@ def of(results: dict[str, Result]) -> dict[str, tuple[str, Figure]]:
             "How well each component of e can be read out of the latent and of its estimate, on held-out boats.",
             readout(by_study["latent"]),
         )
+    if trials(results):
+        made["field"] = (
+            "Position error in trials of the twin, estimated state, beside the paper's on the water, mean ± deviation.",
+            field(results),
+        )
     if "sweep" in results:
         seeds = results["sweep"].data["seeds"]
         made["scale"] = ("One latent number against the scale of inertia and damping, seed 0.", scale(seeds[0]))
@@ -63,18 +70,46 @@ def ideal(results: dict[str, Result]) -> Figure:
             panel.plot(seeds, [place] * len(seeds), "|", color=BLUE, ms=9, mew=1.2)
             panel.plot(over_platforms(platforms, what).mean, place, "o", color=BLUE, ms=6, mec=INK, mew=0.6)
             if printed := published.IDEAL.get(row):
-                middle = getattr(printed, what)
-                deviation = getattr(printed, what.replace("_", "_std_"))
-                style = {"color": ORANGE, "ms": 6, "mec": INK, "mew": 0.6, "capsize": 2.5}
-                panel.errorbar(middle, place - 0.28, xerr=min(deviation, 0.9 * middle), fmt="D", **style)
-        panel.set_xscale("log")
-        panel.xaxis.set_major_formatter("{x:g}")
-        panel.set_xlabel(unit)
-        panel.set_yticks(range(len(names)), [LABELS[row] for row in names], fontsize=9)
-        panel.set_ylim(-0.7, len(names) - 0.4)
-        _clean(panel)
-    dots = [_key(BLUE, "o", "ours, mean"), _key(BLUE, "|", "ours, each seed"), _key(ORANGE, "D", "the paper")]
-    figure.legend(handles=dots, loc="upper right", ncols=3, frameon=False, fontsize=9)
+                _published(panel, place, getattr(printed, what), getattr(printed, what.replace("_", "_std_")))
+        _listed(panel, names, unit)
+    return _explained(figure, "ours, mean", "ours, each seed")
+
+
+def field(results: dict[str, Result]) -> Figure:
+    """A panel for each platform, a line for each controller in the twin."""
+    found = trials(results)
+    names = [row for row in LABELS if row in found][::-1]
+    figure = new_figure((9, 1.3 + 0.42 * len(names)))
+    for panel, platform in zip(figure.subplots(1, len(FIELD_PLATFORMS), sharey=True), FIELD_PLATFORMS, strict=True):
+        for place, row in enumerate(names):
+            position = found[row][platform]["estimated_position_cm"]
+            panel.plot(position["median"], place, "|", color=BLUE, ms=9, mew=1.2)
+            panel.plot(position["mean"], place, "o", color=BLUE, ms=6, mec=INK, mew=0.6)
+            if printed := published.FIELD[platform].get(row):
+                _published(panel, place, printed.position_cm, printed.position_std_cm)
+        _listed(panel, names, f"{Vessel.load(platform).name}: position error (cm)")
+    return _explained(figure, "ours, mean of 20 trials", "their median")
+
+
+def _published(panel: Axes, place: int, middle: float, deviation: float) -> None:
+    """The paper's figure under ours."""
+    style: dict[str, Any] = {"color": ORANGE, "ms": 6, "mec": INK, "mew": 0.6, "capsize": 2.5}
+    panel.errorbar(middle, place - 0.28, xerr=min(deviation, 0.9 * middle), fmt="D", **style)
+
+
+def _listed(panel: Axes, names: list[str], unit: str) -> None:
+    """Rows by name on the left, a logarithmic scale below."""
+    panel.set_xscale("log")
+    panel.xaxis.set_major_formatter("{x:g}")
+    panel.set_xlabel(unit)
+    panel.set_yticks(range(len(names)), [LABELS[row] for row in names], fontsize=9)
+    panel.set_ylim(-0.7, len(names) - 0.4)
+    _clean(panel)
+
+
+def _explained(figure: Figure, dot: str, tick: str) -> Figure:
+    keys = [_key(BLUE, "o", dot), _key(BLUE, "|", tick), _key(ORANGE, "D", "the paper")]
+    figure.legend(handles=keys, loc="upper right", ncols=3, frameon=False, fontsize=9)
     figure.tight_layout(rect=(0, 0, 1, 1 - 0.35 / figure.get_figheight()))
     return figure
 

@@ -37,7 +37,12 @@ INTRODUCTION = (
     "docs/differences.md has all of them with reasons.",
 )
 
-PICTURES = {"ideal": ("ideal",), "latent": ("scree", "readout", "estimate"), "sweep": ("scale", "drop"), "field": ()}
+PICTURES = {
+    "ideal": ("ideal",),
+    "latent": ("scree", "readout", "estimate"),
+    "sweep": ("scale", "drop"),
+    "field": ("field",),
+}
 """Figures of each study."""
 
 STYLE = """

@@ -270,13 +270,18 @@ def field(results: dict[str, Result]) -> list[Table]:
     return made + twin(results)
 
 
+def trials(results: dict[str, Result]) -> dict[str, Any]:
+    """What the twin's pieces found, by row and platform."""
+    return {result.data["row"]: result.data["platforms"] for result in results.values() if "row" in result.data}
+
+
 def twin(results: dict[str, Result]) -> list[Table]:
     """Trials of the twin beside the paper's trials."""
-    trials = {result.data["row"]: result.data["platforms"] for result in results.values() if "row" in result.data}
+    every = trials(results)
     rows = []
     for platform in FIELD_PLATFORMS:
-        for row in (name for name in LABELS if name in trials):
-            found = trials[row][platform]
+        for row in (name for name in LABELS if name in every):
+            found = every[row][platform]
             position, heading = found["estimated_position_cm"], found["estimated_heading_deg"]
             printed = published.FIELD[platform].get(row)
             rows.append(
