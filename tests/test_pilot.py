@@ -83,6 +83,12 @@ def test_the_student_shows_what_it_thinks_of_the_boat():
     log = simulate(pilot, Vessel.load("platform-a"), rounded_rectangle(), duration=3)
     assert log.latent.shape == (30, 9)
     assert np.ptp(log.latent, axis=0).min() > 0.01
+    assert pilot.memory.shape == (128,)
+    assert (pilot.memory != 0).all()
+    pilot.reset()
+    assert not pilot.memory.any()
+    assert not pilot.latent.any()
+    assert Pilot.load("ppo-general").memory is None
 
 
 def test_a_modulated_student_that_reads_the_boat_is_the_same_in_numpy(tmp_path):

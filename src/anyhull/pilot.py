@@ -196,6 +196,11 @@ class Pilot:
         return command
 
     @property
+    def memory(self) -> Tensor | None:
+        """A copy of the hidden state after the last step; None where the policy has none."""
+        return self._gru.memory.copy() if self._gru else None
+
+    @property
     def latent_range(self) -> tuple[Array, Array] | None:
         """The least and largest estimate of the latent that was met in training; None where that is not known."""
         found = self.about.get("metrics", {}).get("latent_range")
