@@ -219,6 +219,10 @@ def test_a_voyage_ends_where_the_reference_does_with_the_thrusters_at_zero():
     assert np.diff(log.time) == pytest.approx(PERIOD, abs=0.011)
     assert log.about["events"][-1][1:] == ["reaction", "hand over: arrived"]
     assert log.about["heard"]["gyro"] > 500
+    # Of all that, the line took five seconds.
+    followed = log.between(*log.about["under_way"])
+    assert followed.time[-1] - followed.time[0] == pytest.approx(5.0, abs=0.11)
+    assert len(followed.command) == len(followed.time) < len(log.time)
     for _ in range(200):
         pond.twin.advance()
     assert not any(pond.twin.firmware.commands)

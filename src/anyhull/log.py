@@ -77,6 +77,12 @@ class Log:
         """The run as the boat saw it: its estimate in place of its state."""
         return self if self.estimate is None else replace(self, state=self.estimate, estimate=None)
 
+    def between(self, start: float, end: float) -> Log:
+        """The part of the run from one time to the other, both included."""
+        rows = (self.time >= start) & (self.time <= end)
+        arrays = {name: getattr(self, name) for name in (*SHAPES, *OPTIONAL)}
+        return replace(self, **{name: array[rows] for name, array in arrays.items() if array is not None})
+
     @property
     def position_error(self) -> Array:
         """Distance to the reference, m, (n,)."""

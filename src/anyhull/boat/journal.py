@@ -32,6 +32,7 @@ class Recorder:
         self._rows: list[list[float]] = []
         self._latents: list[list[float]] = []
         self._began: float | None = None
+        self._under_way: list[float] = []
         self._entered = helm.notes.entered
         self._file: TextIO | None = None
         if path is not None:
@@ -54,6 +55,8 @@ class Recorder:
         self._began = now if self._began is None else self._began
         known = (*estimate.pose, *estimate.velocity, *beat.reference, *beat.decision.command, *estimate.current)
         self._rows.append([now - self._began, *map(float, known)])
+        if beat.phase == "under way":
+            self._under_way = [(self._under_way or self._rows[-1])[0], self._rows[-1][0]]
         if (latent := getattr(self._helm.controller, "latent", None)) is not None:
             self._latents.append(np.asarray(latent, float).tolist())
         self._write({"row": self._rows[-1], "latent": self._latents[-1] if self._latents else None})
@@ -69,6 +72,8 @@ class Recorder:
         """All of it: states and currents are the boat's estimates."""
         helm = self._helm
         about = self._about() | {"noted": dict(helm.notes.counts), "heard": dict(helm.heard)}
+        # When the reference was being followed: before, the boat holds its start; after, it comes to rest.
+        about["under_way"] = self._under_way
         return _log(self._rows, self._latents, about | {"events": [list(event) for event in helm.notes.events]})
 
     def _about(self) -> dict[str, Any]:

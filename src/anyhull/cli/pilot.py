@@ -77,14 +77,19 @@ def pilot(
         log.plot(plot)
         files["plot"] = str(plot)
     ended = stopped() or helm.phase
+    followed = log.about["under_way"]
+    metrics = log.between(*followed).metrics() if followed else None
     if as_json:
-        told = {"boat": boat, "controller": controller_name, "ended": ended, "metrics": asdict(log.metrics())}
+        told = {"boat": boat, "controller": controller_name, "ended": ended, "metrics": metrics and asdict(metrics)}
         print_json(told | {"noted": log.about["noted"], "heard": log.about["heard"], "files": files})
         return
     console = open_console()
-    metrics = log.metrics()
     console.print(f"ended: {ended}, thrusters at zero, {log.time[-1]:.1f} s")
-    console.print(f"position {metrics.position_cm:.1f} cm, heading {metrics.heading_deg:.1f}°, of the estimated state")
+    if metrics:
+        console.print(
+            f"{followed[1] - followed[0]:.1f} s under way: position {metrics.position_cm:.1f} cm, "
+            f"heading {metrics.heading_deg:.1f}°, of the estimated state"
+        )
     for what, file in files.items():
         console.print(f"{what}: {file}", soft_wrap=True)
 
