@@ -62,7 +62,7 @@ def stored(tmp_path):
             shares = [0.6, 0.3, *[0.1 / 7] * 7]
             lists = {key: [0.5] * 9 for key in ("from_latent", "from_estimate")}
             errors = {key: [1.0, 0.5, 0.3] for key in ("error_mean", "error_median")}
-            seed = {"shares": shares} | lists | errors
+            seed = {"shares": shares, "told_shares": shares} | lists | errors
             data = {"components": list(latent.COMPONENTS), "period": 0.1, "boats": 8, "seeds": [seed, seed]}
         elif name == "sweep":
             time = (0.1 * np.arange(150)).tolist()

@@ -99,8 +99,14 @@ def _published(panel: Axes, place: int, middle: float, deviation: float) -> None
 
 def _listed(panel: Axes, names: list[str], unit: str) -> None:
     """Rows by name on the left, a logarithmic scale below."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     panel.set_xscale("log")
+    low, high = panel.get_xlim()
+    if high < 100 * low:
+        panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     panel.xaxis.set_major_formatter("{x:g}")
+    panel.xaxis.set_minor_formatter(NullFormatter())
     panel.set_xlabel(unit)
     panel.set_yticks(range(len(names)), [LABELS[row] for row in names], fontsize=9)
     panel.set_ylim(-0.7, len(names) - 0.4)

@@ -52,6 +52,7 @@ def of_student(student: Student, task: Task, count: int, seconds: float) -> dict
     e = told[:, : len(COMPONENTS)]
     return {
         "shares": principal(z)[0].tolist(),
+        "told_shares": principal(told)[0].tolist(),
         "from_latent": readout(z[:half], e[:half], z[half:], e[half:]).tolist(),
         "from_estimate": readout(estimates[-1][:half], e[:half], estimates[-1][half:], e[half:]).tolist(),
         "error_mean": error.mean(axis=1).tolist(),
