@@ -174,7 +174,7 @@ def latent(results: dict[str, Result]) -> list[Table]:
     """Principal components, readout and error in time, of each recipe's students."""
     seeds = {RECIPES[name]: result.data["seeds"] for name, result in results.items()}
     shares = [("the paper", *(f"{share:.1f}" for share in published.SHARES), f"{sum(published.SHARES):.1f}", "")]
-    told = {"what the encoder is told": [seed | {"shares": seed["told_shares"]} for seed in next(iter(seeds.values()))]}
+    told = {"what the encoder is told": [{"shares": next(iter(seeds.values()))[0]["told_shares"]}]}
     for recipe, several in (told | seeds).items():
         parts = 100 * np.array([seed["shares"] for seed in several])
         first, second, both = (spread(list(x)).text(1) for x in (parts[:, 0], parts[:, 1], parts[:, :2].sum(axis=1)))
@@ -183,8 +183,8 @@ def latent(results: dict[str, Result]) -> list[Table]:
     columns = ("", "PC1, %", "PC2, %", "both, %", "components for 99 %")
     some = next(iter(results.values())).data
     note = (
-        f"Variance over {some['boats']} boats of the training distribution: of z, mean ± deviation over seeds, and of the "
-        "logarithms of e that the encoder is told."
+        f"Variance over {some['boats']} boats of the training distribution: of z, mean ± deviation over seeds, and of "
+        "the logarithms of e that the encoder is told."
     )
     made = [Table("latent", "Principal components of the latent", columns, tuple(shares), (note, *_warnings(results)))]
 
