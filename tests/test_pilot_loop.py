@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
@@ -17,13 +18,14 @@ import pytest
 from rich.console import Console
 
 from anyhull.boat.helm import Helm
-from anyhull.boat.journal import recover
+from anyhull.boat.journal import Recorder, recover
 from anyhull.boat.link import Received
 from anyhull.boat.loop import drive
 from anyhull.boat.messages import Command, Gyro, Status
 from anyhull.boat.setup import Setup
 from anyhull.cli import main
 from anyhull.cli.live import View, bar
+from anyhull.cli.pilot import _keep
 from anyhull.control import PID
 from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError
@@ -220,7 +222,7 @@ def test_a_voyage_ends_where_the_reference_does_with_the_thrusters_at_zero():
     assert log.about["events"][-1][1:] == ["reaction", "hand over: arrived"]
     assert log.about["heard"]["gyro"] > 500
     # Of all that, the line took five seconds.
-    followed = log.between(*log.about["under_way"])
+    followed = log.during(log.about["following"])
     assert followed.time[-1] - followed.time[0] == pytest.approx(5.0, abs=0.11)
     assert len(followed.command) == len(followed.time) < len(log.time)
     for _ in range(200):
@@ -349,9 +351,13 @@ def process(*arguments):
     """The command line in a process of its own, which does not outlive the test."""
     command = [sys.executable, "-m", "anyhull.cli", *map(str, arguments)]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # One that says nothing more would be waited for without end.
+    limit = threading.Timer(40.0, running.kill)
+    limit.start()
     try:
         yield running
     finally:
+        limit.cancel()
         if running.poll() is None:
             running.kill()
         running.communicate()
@@ -398,7 +404,6 @@ def test_a_pilot_that_is_killed_is_stopped_by_the_boats_watchdog(tmp_path):
     assert not (tmp_path / "run.npz").exists()
     with process(*pilot) as steering:
         waits_for(steering.stderr, "is of a run that was killed; kept as")
-        waits_for(steering.stderr, "pilot of")
         steering.send_signal(signal.SIGINT)
         steering.communicate(timeout=5)
     log = Log.load(tmp_path / "run-killed-1.npz")
@@ -417,13 +422,44 @@ def test_a_journal_holds_the_log_and_loses_a_torn_line_alone(tmp_path):
     # The last of them, of the farewell, came after the last period.
     assert again.about["events"] == log.about["events"][: len(again.about["events"])]
     assert len(again.about["events"]) >= len(log.about["events"]) - 1 > 0
+    assert again.about["following"] == log.about["following"]
     text = (tmp_path / "run.jsonl").read_text()
     rows = text.count('"row"')
-    (tmp_path / "torn.jsonl").write_text(text[: text.rindex('"row"') + 30])
-    assert len(recover(tmp_path / "torn.jsonl").time) == rows - 1
-    (tmp_path / "other.jsonl").write_text("{}\n")
-    with pytest.raises(InputError, match=r"other\.jsonl: not a pilot's journal"):
-        recover(tmp_path / "other.jsonl")
+    torn = tmp_path / "torn.jsonl"
+    torn.write_text(text[: text.rindex('"row"') + 30])
+    assert len(recover(torn).time) == rows - 1
+    # Of a file that lost a block, what stands before it.
+    lines = text.splitlines()
+    torn.write_text("\n".join([*lines[:20], "\0" * 100, *lines[21:]]))
+    assert 0 < len(recover(torn).time) < 20
+    torn.write_text("")
+    assert len(recover(torn).time) == 0
+    torn.write_text(text.replace('"format": 1', '"format": 2', 1))
+    with pytest.raises(InputError, match=r"torn\.jsonl: format = 2: must be 1"):
+        recover(torn)
+
+
+def test_a_voyage_is_judged_by_when_it_followed():
+    stopped = iter([""] * 45 + ["enough"] * 100)
+    log, _, _ = voyage(line(5.0, speed=0.3), stop=lambda: next(stopped))
+    ((start, end),) = log.about["following"]
+    # Settled after two seconds; told to stop in the 46th period, and at rest a little later.
+    assert 1.5 < start < 2.6
+    assert end == pytest.approx(4.5, abs=0.21)
+    assert log.time[-1] > end + 0.2
+
+
+def test_a_journal_in_use_is_left_alone_and_one_that_cannot_be_read_is_set_aside(tmp_path, capsys):
+    setup, out = Setup.load(BOAT), tmp_path / "run.npz"
+    journal = out.with_suffix(".jsonl")
+    recorder = Recorder(Helm(setup, PID(setup.vessel), line(1.0)), journal)
+    ports = ["--listen", "127.0.0.1:0", "--peer", "127.0.0.1:9"]
+    assert main(["pilot", str(BOAT), "--out", str(out), *ports]) == 2
+    assert "run.jsonl: another pilot writes to it: give another --out" in capsys.readouterr().err
+    recorder.close()
+    _keep(journal, out)
+    assert "holds no period; set aside as" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["run.jsonl.old"]
 
 
 def test_a_full_disk_does_not_stop_the_boat(monkeypatch, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,9 +78,9 @@ class Log:
         """The run as the boat saw it: its estimate in place of its state."""
         return self if self.estimate is None else replace(self, state=self.estimate, estimate=None)
 
-    def between(self, start: float, end: float) -> Log:
-        """The part of the run from one time to the other, both included."""
-        rows = (self.time >= start) & (self.time <= end)
+    def during(self, stretches: Sequence[Sequence[float]]) -> Log:
+        """The parts of the run from one time to another, both included, put together."""
+        rows = np.any([(self.time >= start) & (self.time <= end) for start, end in stretches], axis=0)
         arrays = {name: getattr(self, name) for name in (*SHAPES, *OPTIONAL)}
         return replace(self, **{name: array[rows] for name, array in arrays.items() if array is not None})
 

@@ -1,15 +1,16 @@
 """What a voyage records, line by line as it happens: a pilot that is killed leaves all but its last period.
 
 The first line tells of the boat; then comes a line for every period and one for every event. Each is handed to the
-operating system at once, which keeps it whatever becomes of the process.
+operating system at once, which keeps it whatever becomes of the process. While it is written to the file is locked.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 
 import numpy as np
 
@@ -27,39 +28,50 @@ ROW = 18
 class Recorder:
     """Gathers what a helm does into a Log, from when it first has a state, and keeps a journal at `path` on the way."""
 
-    def __init__(self, helm: Helm, path: Path | None = None) -> None:
+    def __init__(self, helm: Helm, path: Path | None = None, about: dict[str, Any] | None = None) -> None:
+        """`about` is what the log is to say of the run beside what the helm knows."""
+        vessel = helm.setup.vessel
         self._helm = helm
-        self._rows: list[list[float]] = []
-        self._latents: list[list[float]] = []
+        self._about = {
+            "vessel": vessel.name,
+            "controller": type(helm.controller).__name__,
+            "length": vessel.length,
+            "beam": vessel.beam,
+        } | (about or {})
+        self._periods: list[dict[str, Any]] = []
         self._began: float | None = None
-        self._under_way: list[float] = []
         self._entered = helm.notes.entered
-        self._file: TextIO | None = None
+        self._file: IO[str] | None = None
         if path is not None:
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self._file = path.open("x", encoding="utf-8", buffering=1)
             except OSError as error:
                 raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-        self._write({"format": FORMAT, "about": self._about()})
+            _lock(self._file)
+        self._write({"format": FORMAT, "about": self._about}, 0.0)
 
     def add(self, beat: Beat, now: float) -> None:
         """Record a period at one's own time, since the boat's clock may be set."""
         notes = self._helm.notes
-        for event in list(notes.events)[len(notes.events) - min(notes.entered - self._entered, len(notes.events)) :]:
-            self._write({"event": event})
+        fresh = min(notes.entered - self._entered, len(notes.events))
+        for event in list(notes.events)[len(notes.events) - fresh :]:
+            self._write({"event": event}, beat.time)
         self._entered = notes.entered
         estimate = beat.estimate
         if not (np.isfinite(estimate.pose).all() and np.isfinite(estimate.velocity).all()):
             return
         self._began = now if self._began is None else self._began
         known = (*estimate.pose, *estimate.velocity, *beat.reference, *beat.decision.command, *estimate.current)
-        self._rows.append([now - self._began, *map(float, known)])
-        if beat.phase == "under way":
-            self._under_way = [(self._under_way or self._rows[-1])[0], self._rows[-1][0]]
-        if (latent := getattr(self._helm.controller, "latent", None)) is not None:
-            self._latents.append(np.asarray(latent, float).tolist())
-        self._write({"row": self._rows[-1], "latent": self._latents[-1] if self._latents else None})
+        latent = getattr(self._helm.controller, "latent", None)
+        period = {
+            "row": [now - self._began, *map(float, known)],
+            "latent": None if latent is None else np.asarray(latent, float).tolist(),
+            # Before, the boat holds its start; when it is stopped, the reference waits.
+            "following": beat.phase == "under way" and beat.decision.reaction in ("run", "hold"),
+        }
+        self._periods.append(period)
+        self._write(period, beat.time)
 
     def close(self) -> None:
         """Write no more."""
@@ -70,55 +82,80 @@ class Recorder:
 
     def log(self) -> Log:
         """All of it: states and currents are the boat's estimates."""
-        helm = self._helm
-        about = self._about() | {"noted": dict(helm.notes.counts), "heard": dict(helm.heard)}
-        # When the reference was being followed: before, the boat holds its start; after, it comes to rest.
-        about["under_way"] = self._under_way
-        return _log(self._rows, self._latents, about | {"events": [list(event) for event in helm.notes.events]})
+        notes = self._helm.notes
+        about = {"noted": dict(notes.counts), "heard": dict(self._helm.heard)}
+        return _log(self._periods, self._about | about | {"events": [list(event) for event in notes.events]})
 
-    def _about(self) -> dict[str, Any]:
-        vessel, controller = self._helm.setup.vessel, self._helm.controller
-        return {
-            "vessel": vessel.name,
-            "controller": type(controller).__name__,
-            "length": vessel.length,
-            "beam": vessel.beam,
-        }
-
-    def _write(self, line: dict[str, Any]) -> None:
+    def _write(self, line: dict[str, Any], time: float) -> None:
         if self._file is None:
             return
         try:
             self._file.write(json.dumps(line) + "\n")
         except OSError as error:  # a full disk is no reason to leave the boat
             self.close()
-            self._helm.notes.note(self._rows[-1][0] if self._rows else 0.0, "journal ends", str(error))
+            self._helm.notes.note(time, "journal ends", str(error))
 
 
 def recover(path: str | Path) -> Log:
-    """The run that a journal tells of, as far as it goes."""
+    """The run that a journal tells of, as far as it can be read."""
+    path = Path(path)
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-        first = json.loads(lines[0])
-        if first["format"] != FORMAT:
-            raise InputError(f"{path}: format = {first['format']!r}: must be {FORMAT}, which this version reads")
-        entries = [json.loads(line) for line in lines[1:-1]]
-        with suppress(ValueError):  # the last may have been cut off
-            entries += [json.loads(line) for line in lines[1:][-1:]]
-        periods = [entry for entry in entries if "row" in entry]
-        events = [entry["event"] for entry in entries if "event" in entry]
-        latents = [entry["latent"] for entry in periods if entry["latent"] is not None]
-        return _log([entry["row"] for entry in periods], latents, first["about"] | {"events": events})
+        with path.open(encoding="utf-8", errors="replace") as file:
+            first, *entries = list(_entries(file)) or [{}]
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, KeyError, IndexError, TypeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path}: not a pilot's journal: {error}") from None
+    if entries and first.get("format") != FORMAT:
+        raise InputError(f"{path}: format = {first.get('format')!r}: must be {FORMAT}, which this version reads")
+    events = [entry["event"] for entry in entries if "event" in entry]
+    return _log([entry for entry in entries if "row" in entry], first.get("about", {}) | {"events": events})
 
 
-def _log(rows: list[list[float]], latents: list[list[float]], about: dict[str, Any]) -> Log:
-    every = np.array(rows, float).reshape(-1, ROW)
+def in_use(path: Path) -> bool:
+    """Whether a pilot is writing to a journal."""
+    with path.open(encoding="utf-8") as file:
+        return not _lock(file)
+
+
+def _lock(file: IO[str]) -> bool:
+    """Hold a file for as long as it is open; whether it was free. Where files cannot be locked, all are."""
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _entries(lines: IO[str]) -> Iterator[dict[str, Any]]:
+    """The lines up to the first that is torn or damaged."""
+    for line in lines:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            return
+        if not isinstance(entry, dict) or ("row" in entry and len(entry["row"]) != ROW):
+            return
+        yield entry
+
+
+def _log(periods: list[dict[str, Any]], about: dict[str, Any]) -> Log:
+    every = np.array([period["row"] for period in periods], float).reshape(-1, ROW)
     state, reference, command, current = (every[:, i:j] for i, j in ((1, 7), (7, 13), (13, 16), (16, ROW)))
+    latents = [period["latent"] for period in periods if period["latent"] is not None]
     known = np.array(latents) if len(latents) == len(every) > 0 else None
+    about["following"] = _stretches([bool(period["following"]) for period in periods], every[:, 0].tolist())
     return Log(every[:, 0], state, reference, command, current, np.zeros((len(every), 3)), known, about)
+
+
+def _stretches(following: list[bool], times: list[float]) -> list[list[float]]:
+    """From when to when the reference was being followed, each time that it was."""
+    found: list[list[float]] = []
+    for before, now, time in zip([False, *following], following, times, strict=False):
+        if now and not before:
+            found.append([time, time])
+        elif now:
+            found[-1][1] = time
+    return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from anyhull.boat.helm import Beat, Helm
 from anyhull.boat.journal import Recorder
@@ -32,13 +33,15 @@ def drive(
     stop: Callable[[], str] = lambda: "",
     on_beat: Callable[[Beat | None, float], None] | None = None,
     journal: Path | None = None,
+    about: dict[str, Any] | None = None,
 ) -> Log:
     """Steer until the reference has been followed, or `stop` gives a reason to; what happened.
 
     `speed` makes time run faster, for a simulated boat that does so too. `clock` is in s; `on_beat` is told of every
-    period, with how late it was. At `journal`, a file that must not exist, the record is kept as it grows.
+    period, with how late it was. At `journal`, a file that must not exist, the record is kept as it
+    grows; `about` goes into it and into the log.
     """
-    period, recorder = PERIOD / speed, Recorder(helm, journal)
+    period, recorder = PERIOD / speed, Recorder(helm, journal, about)
     due, ends = clock(), None
     try:
         while ends is None or (clock() < ends and not _at_rest(helm)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +17,7 @@ from anyhull.cli.controllers import controller, names
 from anyhull.cli.output import AsJson, open_console, print_json
 from anyhull.cli.references import shape
 from anyhull.cli.sail import check_outputs
+from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError
 
 
@@ -50,22 +51,23 @@ def pilot(
     from anyhull.boat.loop import drive
     from anyhull.cli.live import Lines, View
 
-    journal = out.with_suffix(".jsonl")
-    if journal.exists():
-        _keep(journal, out)
     helm = Helm(setup, controller(controller_name, setup.vessel), path)
     warn(setup.vessel, path)
     link = UDP(listen or setup.link.listen, peer or setup.link.peer)
+    journal, about = (
+        out.with_suffix(".jsonl"),
+        {"controller": controller_name, "reference": {"shape": reference} | wanted},
+    )
     print(
         f"pilot of {setup.vessel.name} at {link.address}, for a boat at {link.peer} alone", file=sys.stderr, flush=True
     )
     with ExitStack() as stack:
         stack.callback(link.close)
         stopped = stack.enter_context(until_signal())
+        _keep(journal, out)
         shown: View | Lines = View(helm) if sys.stderr.isatty() else Lines(helm)
         stack.enter_context(shown)
-        log = drive(helm, link, speed=time_factor, stop=stopped, on_beat=shown.show, journal=journal)
-    log = replace(log, about=log.about | {"controller": controller_name, "reference": {"shape": reference} | wanted})
+        log = drive(helm, link, speed=time_factor, stop=stopped, on_beat=shown.show, journal=journal, about=about)
     if not len(log.time):
         journal.unlink()
         raise InputError(
@@ -77,17 +79,17 @@ def pilot(
         log.plot(plot)
         files["plot"] = str(plot)
     ended = stopped() or helm.phase
-    followed = log.about["under_way"]
-    metrics = log.between(*followed).metrics() if followed else None
+    followed = log.during(log.about["following"]) if log.about["following"] else None
+    metrics = followed.metrics() if followed else None
     if as_json:
         told = {"boat": boat, "controller": controller_name, "ended": ended, "metrics": metrics and asdict(metrics)}
         print_json(told | {"noted": log.about["noted"], "heard": log.about["heard"], "files": files})
         return
     console = open_console()
     console.print(f"ended: {ended}, thrusters at zero, {log.time[-1]:.1f} s")
-    if metrics:
+    if followed and metrics:
         console.print(
-            f"{followed[1] - followed[0]:.1f} s under way: position {metrics.position_cm:.1f} cm, "
+            f"{PERIOD * len(followed.time):.1f} s along the reference: position {metrics.position_cm:.1f} cm, "
             f"heading {metrics.heading_deg:.1f}°, of the estimated state"
         )
     for what, file in files.items():
@@ -95,12 +97,22 @@ def pilot(
 
 
 def _keep(journal: Path, out: Path) -> None:
-    """Make a log of the journal of a run that was killed."""
-    from anyhull.boat.journal import recover
+    """Make a log of the journal of a run that was killed, where there is one; one that cannot be read is set aside."""
+    from anyhull.boat.journal import in_use, recover
 
-    log = recover(journal)
-    if len(log.time):
-        free = (out.with_stem(f"{out.stem}-killed-{i}") for i in itertools.count(1))
-        kept = log.save(next(path for path in free if not path.exists()))
-        print(f"{journal}: is of a run that was killed; kept as {kept}", file=sys.stderr, flush=True)
+    if not journal.exists():
+        return
+    if in_use(journal):
+        raise InputError(f"{journal}: another pilot writes to it: give another --out")
+    try:
+        log = recover(journal)
+        if not len(log.time):
+            raise InputError(f"{journal}: holds no period")
+    except InputError as error:
+        aside = journal.replace(journal.with_suffix(".jsonl.old"))
+        print(f"{error}; set aside as {aside}", file=sys.stderr, flush=True)
+        return
+    free = (out.with_stem(f"{out.stem}-killed-{i}") for i in itertools.count(1))
+    kept = log.save(next(path for path in free if not path.exists()))
+    print(f"{journal}: is of a run that was killed; kept as {kept}", file=sys.stderr, flush=True)
     journal.unlink()

@@ -30,6 +30,10 @@ Policy = Teacher | Student
 Scalar = Float[Array, ""]
 
 
+PATIENCE = 10
+"""Windows dropped in a row after which the weights return to the best so far."""
+
+
 @dataclass(frozen=True)
 class Descent:
     """Hyperparameters of first-order training."""
@@ -83,6 +87,8 @@ class Training(NamedTuple):
     """The lowest smoothed cost of a recent stretch."""
     kept: Float[Array, " p"]
     """The weights at that time."""
+    drops: Int[Array, ""]
+    """Windows dropped in a row."""
 
 
 def initial(key: Key, config: Descent, task: Task, policy: Policy) -> Training:
@@ -93,8 +99,9 @@ def initial(key: Key, config: Descent, task: Task, policy: Policy) -> Training:
     memory = jnp.zeros((config.envs, policy.memory_size))
     # Two arrays, as a state that is given away must not hold one twice.
     cost, lowest = jnp.full((2,), jnp.inf, jnp.float32)
+    iteration, drops = jnp.zeros((2,), jnp.int32)
     moments = optimizer(config).init(weights)
-    return Training(policy, moments, fleet, memory, three, jnp.zeros((), jnp.int32), cost, lowest, weights)
+    return Training(policy, moments, fleet, memory, three, iteration, cost, lowest, weights, drops)
 
 
 def optimizer(config: Descent) -> optax.GradientTransformation:
@@ -186,7 +193,7 @@ def window(
 
 def iterate(training: Training, config: Descent, task: Task) -> tuple[Training, dict[str, Array]]:
     """One window and one gradient step."""
-    policy, moments, fleet, memory, key, iteration, smoothed, lowest, kept = training
+    policy, moments, fleet, memory, key, iteration, smoothed, lowest, kept, drops = training
     key, one = jax.random.split(key)
     progress = iteration / max(config.updates - 1, 1) if config.curriculum else jnp.ones(())
     weights, unflatten = fused.flat(policy)
@@ -200,16 +207,19 @@ def iterate(training: Training, config: Descent, task: Task) -> tuple[Training, 
     weights = jnp.where(sound, weights + step, weights)
     moments = jax.tree.map(lambda new, old: jnp.where(sound, new, old), moved, moments)
 
-    # The curriculum makes windows costlier with time: the lowest cost so far is forgotten slowly.
+    # The curriculum makes windows costlier with time: the lowest cost so far is forgotten slowly. A window that was
+    # dropped says nothing, but weights under which one after another is are no good either.
     mixed = jnp.where(jnp.isfinite(smoothed), 0.9 * smoothed + 0.1 * value, value)
-    smoothed, lowest = jnp.where(sound, mixed, smoothed), 1.01 * lowest
-    better, astray = smoothed <= lowest, smoothed > config.astray * lowest
+    smoothed, lowest = (jnp.where(sound, new, old) for new, old in ((mixed, smoothed), (1.01 * lowest, lowest)))
+    better, drops = sound & (smoothed <= lowest), jnp.where(sound, 0, drops + 1)
+    astray = (smoothed > config.astray * lowest) | (drops >= PATIENCE)
     kept, lowest = jnp.where(better, weights, kept), jnp.where(better, smoothed, lowest)
     weights, smoothed = jnp.where(astray, kept, weights), jnp.where(astray, lowest, smoothed)
+    drops = jnp.where(astray, 0, drops)
     metrics |= {"cost": value, "norm": jnp.linalg.norm(gradient), "astray": astray, "dropped": ~sound}
     # A window that was dropped is told as such; its terms, which may be no numbers, are not.
     metrics = {name: jnp.nan_to_num(term.astype(jnp.float32), posinf=0.0) for name, term in metrics.items()}
     return (
-        Training(unflatten(weights), moments, fleet, memory, key, iteration + 1, smoothed, lowest, kept),
+        Training(unflatten(weights), moments, fleet, memory, key, iteration + 1, smoothed, lowest, kept, drops),
         metrics,
     )

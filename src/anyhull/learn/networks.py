@@ -187,13 +187,13 @@ class Adapter(eqx.Module):
         states = gru.unroll(self.cell, scale_history(h), reset, g)
         return self.projection(states), states
 
-    def read(self, g: Float[Array, "n g"]) -> tuple[Float[Array, "n e"], Float[Array, "n e"]]:
+    def read(self, g: Float[Array, "*batch g"]) -> tuple[Float[Array, "*batch e"], Float[Array, "*batch e"]]:
         """Mean and logarithm of the standard deviation of the privileged vector, given the state of the GRU."""
         assert self.reader is not None
         mean, log_std = jnp.split(self.reader(g), 2, axis=-1)
         return mean, jnp.clip(log_std, *SURENESS)
 
-    def surprise(self, g: Float[Array, "n g"], privileged: Float[Array, "n e"]) -> Float[Array, " n"]:
+    def surprise(self, g: Float[Array, "*batch g"], privileged: Float[Array, "*batch e"]) -> Float[Array, "*batch"]:
         """Negative logarithm of the likelihood of the privileged vector, but for a constant."""
         mean, log_std = self.read(g)
         return (0.5 * ((privileged - mean) * jnp.exp(-log_std)) ** 2 + log_std).sum(-1)
