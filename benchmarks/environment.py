@@ -28,7 +28,7 @@ def rollout(count: int, task: Task):
         action = 0.9 * action + 0.1 * jax.random.normal(three, (count, 3))
         fleet, outcome = jax.vmap(task.step)(fleet, action, draws)
         fresh = jax.vmap(task.reset)(uniforms)
-        fleet = jax.vmap(renew)(outcome.terminated | outcome.truncated, fresh, fleet)
+        fleet = renew(outcome.terminated | outcome.truncated, fresh, fleet)
         return (fleet, action), (outcome.reward.mean(), jax.vmap(task.observe)(fleet).mean())
 
     @jax.jit

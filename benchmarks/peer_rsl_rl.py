@@ -382,7 +382,7 @@ def check(device: str = "cpu", count: int = 512, steps: int = 300, progress: flo
     sizes = list(ROWS.values())
     begin = jax.jit(jax.vmap(lambda u: TASK.reset(u, progress)))
     go = jax.jit(jax.vmap(lambda f, a, d: TASK.step(f, a, d, progress)))
-    renew, look = jax.jit(jax.vmap(ours.renew)), jax.jit(jax.vmap(TASK.observe))
+    renew, look = jax.jit(ours.renew), jax.jit(jax.vmap(TASK.observe))
     privileged = jax.jit(jax.vmap(TASK.privileged))
     keys = jax.random.split(jax.random.key(0), steps)
     uniforms = jax.random.uniform(jax.random.key(1), (count, TASK.reset_draws))

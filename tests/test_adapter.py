@@ -159,3 +159,19 @@ def test_the_mean_latent_is_the_mean_over_the_boats_of_the_training():
     # It is not the latent of the boat in the middle: the three share one factor, and so one deviation.
     np.testing.assert_allclose(mean[:3] - 2 * logs[:3], np.full(3, mean[0] - 2 * logs[0]), atol=1e-4)
     assert abs(mean[0] - 2 * logs[0] - 1) > 1e-4
+
+
+def test_the_loss_over_a_sequence_is_that_of_its_steps():
+    one, two, three, four, five = jax.random.split(jax.random.key(7), 5)
+    network = Adapter(9, 4, 6, key=one)
+    history, told = jax.random.normal(two, (5, 3, 9)), jax.random.normal(three, (5, 3, 6))
+    latent, memory = jax.random.normal(four, (5, 3, 4)), jax.random.normal(five, (3, GRU))
+    reset = jnp.zeros((5, 3), bool).at[2, 1].set(True)
+    found, distance = adapter.loss(network, memory, adapter.Sequence(history, reset, told, latent), 0.1)
+    apart, surprise = [], []
+    for t in range(5):
+        z, memory = network(history[t], jnp.where(reset[t][:, None], 0.0, memory))
+        apart.append(((z - latent[t]) ** 2).sum(-1))
+        surprise.append(network.surprise(memory, told[t]))
+    assert float(distance) == pytest.approx(float(jnp.mean(jnp.array(apart))), rel=1e-5)
+    assert float(found) == pytest.approx(float(distance + 0.1 * jnp.mean(jnp.array(surprise))), rel=1e-5)

@@ -105,8 +105,27 @@ def test_what_is_not_a_number_never_reaches_the_weights(monkeypatch):
     state, iterate = planted(monkeypatch, 1.0, 1.0)
     good = iterate(state)[0]
     _, iterate = planted(monkeypatch, jnp.nan, 1.0)
-    assert iterate(iterate(good)[0])[0].cost == good.cost == 1.0
+    again = iterate(iterate(good)[0])[0]
+    assert again.cost == good.cost == 1.0
+    assert again.lowest == good.lowest
     assert not jnp.array_equal(good.policy.body.log_std, state.policy.body.log_std)
+
+
+def test_weights_under_which_nothing_is_a_number_return_to_the_best_so_far(monkeypatch):
+    state, iterate = planted(monkeypatch, 1.0, 1.0)
+    good = iterate(state)[0]
+    _, iterate = planted(monkeypatch, 1.5, 1.0)
+    worse = iterate(good)[0]  # costlier, but not astray: these are not the weights to keep
+    assert not jnp.array_equal(worse.policy.body.log_std, good.policy.body.log_std)
+    _, iterate = planted(monkeypatch, jnp.nan, 1.0)
+    seen = []
+    for _ in range(gradient.PATIENCE):
+        worse, metrics = iterate(worse)
+        seen.append(float(metrics["astray"]))
+    assert seen == [0.0] * (gradient.PATIENCE - 1) + [1.0]
+    for old, new in zip(jax.tree.leaves(good.policy), jax.tree.leaves(worse.policy), strict=True):
+        np.testing.assert_array_equal(old, new)
+    assert worse.drops == 0
 
 
 def test_weights_that_go_astray_return_to_the_best_so_far(monkeypatch):

@@ -169,6 +169,8 @@ def test_vessels_together_and_apart_change_nothing_but_rounding(tmp_path, monkey
     assert max(np.abs(second[name] - other[name]).max() for name in other) < ROUNDING
     assert max(np.abs(first[name] - other[name]).max() for name in other) > 1e-3
     assert files.load_policy(together[0])[1] == configs["platform-a"]
+    with pytest.raises(InputError, match=r"config\.order = \['platform-a', 'roboat-3'\]: must be"):
+        runs.train(dict(reversed(configs.items())), tmp_path / "both", resume=True)
     wider = files.override(configs["roboat-3"], "ppo.rate=1e-3")
     with pytest.raises(InputError, match=r"configs platform-a, roboat-3: may differ in task\.boats\.center alone"):
         runs.train(configs | {"roboat-3": wider}, tmp_path / "none")

@@ -151,7 +151,7 @@ def test_done_pieces_are_skipped_and_what_cannot_be_done_is_left(tmp_path):
         return {"rows": {}, "nothing": float("nan")}, {"rate": np.float32(0.5)}, False
 
     todo = [
-        Piece("one", "ideal", make, needs=("jax",)),
+        Piece("one", "ideal", make, trains=True),
         Piece("two", "ideal", make, needs=("no_such_package",)),
         Piece("three", "ideal", make, policies=("nobody",)),
     ]
@@ -160,8 +160,10 @@ def test_done_pieces_are_skipped_and_what_cannot_be_done_is_left(tmp_path):
     assert carry_out(todo, plan) == ["two", "three"]
     assert made == [3]
     assert "one: done before" in said
-    assert Piece("one", "sweep", make, needs=("jax",)).seeds(Plan(tmp_path, tmp_path)) == 3
-    assert Piece("one", "ideal", make).seeds(plan) == 0
+    # Without a number in the plan, what is there will do, and what is not takes the study's own.
+    assert carry_out([*todo, Piece("four", "sweep", make, trains=True)], Plan(tmp_path, tmp_path)) == ["two", "three"]
+    assert made == [3, 3]
+    assert results.load(tmp_path / "four.json").seeds == 3
     found = results.load(tmp_path / "one.json")
     assert found.commit == "given"
     assert found.data == {"rows": {}, "nothing": None}
@@ -169,7 +171,8 @@ def test_done_pieces_are_skipped_and_what_cannot_be_done_is_left(tmp_path):
     assert found.versions["numpy"]
     assert found.hardware["cores"]
     with pytest.raises(InputError, match=r"one\.json: seeds = 3: must be 2"):
-        carry_out(todo, Plan(tmp_path, tmp_path / "work", seeds=2))
+        carry_out([Piece("five", "ideal", make), *todo], Plan(tmp_path, tmp_path / "work", seeds=2))
+    assert not (tmp_path / "five.json").exists()
 
 
 def test_a_piece_that_fails_leaves_no_result(tmp_path):

@@ -59,6 +59,8 @@ def study(
         raise InputError(f"--markdown {markdown}: goes with 'study {EVERYTHING}', which writes the report")
     folder = out or Path("out/quick" if quick else "results")
     if what == "pieces":
+        if seeds or piece or render or commit or work:
+            raise InputError("study pieces: lists them, and takes --out, --quick and --json alone")
         _show_pieces(folder, as_json)
         return
     if render and piece:

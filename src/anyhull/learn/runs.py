@@ -119,7 +119,7 @@ def paths(folder: Path, stem: str, seeds: int, names: Sequence[str] = ("",)) -> 
 def recorded(configs: dict[str, Config]) -> dict[str, Any]:
     """What configs are, for a file: by name, or the only one that has none."""
     every = {name: dataclasses.asdict(config) for name, config in configs.items()}
-    return every[""] if list(every) == [""] else every
+    return every[""] if list(every) == [""] else every | {"order": list(every)}
 
 
 def run(
@@ -189,10 +189,10 @@ def begin(folder: Path, record: dict[str, Any], resume: bool) -> None:
         raise InputError(f"{folder}: holds a run already: resume it, or give another folder")
     for half in folder.glob(".*-*.safetensors"):
         half.unlink()  # what a kill left of a file that was being written
-    before = _flat(json.loads(path.read_text()))
-    for name, value in _flat(record).items():
-        if before.get(name) != value:
-            raise InputError(f"{path}: {name} = {before.get(name)!r}: must be {value!r} to resume this run")
+    before, now = _flat(json.loads(path.read_text())), _flat(record)
+    for name in now | before:
+        if before.get(name) != now.get(name):
+            raise InputError(f"{path}: {name} = {before.get(name)!r}: must be {now.get(name)!r} to resume this run")
 
 
 def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:

@@ -45,7 +45,7 @@ def of(results: dict[str, Result]) -> dict[str, tuple[str, Figure]]:
         )
     if trials(results):
         made["field"] = (
-            "Position error in trials of the twin, estimated state, beside the paper's on the water, mean ± deviation.",
+            "Position error in trials of the twin, estimated state, beside the paper's mean ± deviation on the water.",
             field(results),
         )
     if "sweep" in results:
@@ -88,7 +88,7 @@ def field(results: dict[str, Result]) -> Figure:
             if printed := published.FIELD[platform].get(row):
                 _published(panel, place, printed.position_cm, printed.position_std_cm)
         _listed(panel, names, f"{Vessel.load(platform).name}: position error (cm)")
-    return _explained(figure, "ours, mean of 20 trials", "their median")
+    return _explained(figure, "ours, mean of the trials", "their median")
 
 
 def _published(panel: Axes, place: int, middle: float, deviation: float) -> None:

@@ -28,8 +28,8 @@ RIDGE = 1e-3
 COMPONENTS = ("α_u", "α_v", "α_r", "1/τ_u", "1/τ_v", "1/τ_r", "c_rv", "c_ru", "c_uv")
 
 
-def study(plan: Plan, piece: str, shipped: str) -> dict[str, Any]:
-    """Findings for each seed of the students that a piece trained."""
+def study(plan: Plan, piece: str, shipped: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Findings for each seed of the students that a piece trained, and which they are."""
     count, seconds = (64, 2.0) if plan.quick else (BOATS, SECONDS)
     paths = students(plan, piece, shipped)
     seeds = []
@@ -39,7 +39,8 @@ def study(plan: Plan, piece: str, shipped: str) -> dict[str, Any]:
         seeds.append(of_student(student, config.task, count, seconds))
         shares = ", ".join(f"{100 * share:.1f} %" for share in seeds[-1]["shares"][:2])
         plan.say(f"  seed {i}: first two principal components {shares}")
-    return {"components": list(COMPONENTS), "period": PERIOD, "boats": count, "seeds": seeds}
+    found = {"components": list(COMPONENTS), "period": PERIOD, "boats": count, "seeds": seeds}
+    return found, {"of": piece, "policies": [path.name for path in paths]}
 
 
 def of_student(student: Student, task: Task, count: int, seconds: float) -> dict[str, Any]:

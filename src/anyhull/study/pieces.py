@@ -39,10 +39,7 @@ class Piece:
     """Packages that it takes."""
     policies: tuple[str, ...] = ()
     """Policies of seed 0 that other pieces must have left."""
-
-    def seeds(self, plan: Plan) -> int:
-        """How many it takes; 0 where nothing is trained."""
-        return (plan.seeds or SEEDS[self.study]) if "jax" in self.needs else 0
+    trains: bool = False
 
     def obstacle(self, plan: Plan) -> str | None:
         """Why it cannot be done here and now, if so."""
@@ -56,7 +53,7 @@ class Piece:
 
 def trained(study: str, training: Training) -> Piece:
     """A piece that trains."""
-    return Piece(training.piece, study, lambda plan: train(training, plan), ("jax", "equinox", "optax"))
+    return Piece(training.piece, study, lambda plan: train(training, plan), ("jax", "equinox", "optax"), trains=True)
 
 
 def driving(name: str, study: str, drive: Callable[[Plan], dict[str, Any]], *policies: str, needs: Any = ()) -> Piece:
@@ -74,7 +71,7 @@ def latent(name: str, piece: str, shipped: str) -> Piece:
     def make(plan: Plan) -> Made:
         from anyhull.study import latent
 
-        return latent.study(plan, piece, shipped), {"of": piece}, False
+        return *latent.study(plan, piece, shipped), False
 
     return Piece(name, "latent", make, ("jax", "equinox", "optax"), (shipped,))
 
@@ -126,7 +123,7 @@ def _all() -> Iterable[Piece]:
     yield driving("ideal-classic", "ideal", driven.ideal, needs=("casadi",))
     yield latent("latent-ppo", "ideal-student", "student")
     yield latent("latent-gradient", "ideal-gradient", "ideal")
-    yield Piece("sweep", "sweep", sweep, ("jax", "equinox", "optax"))
+    yield Piece("sweep", "sweep", sweep, ("jax", "equinox", "optax"), trains=True)
     yield trained("field", Training("field-student", "student", "ppo", "field", row="student", ships=_as("student")))
     yield trained(
         "field",
@@ -192,10 +189,13 @@ def chosen(studies: Iterable[str], names: Iterable[str] = ()) -> list[Piece]:
 def carry_out(pieces: Iterable[Piece], plan: Plan) -> list[str]:
     """Do the pieces that are not done; the names of those that could not be done here."""
     left = []
+    pieces = list(pieces)
+    for piece in pieces:  # before any work is done
+        if results.path_of(plan.out, piece.name).exists():
+            check(results.load(results.path_of(plan.out, piece.name)), piece, plan)
     for piece in pieces:
-        path, own = results.path_of(plan.out, piece.name), replace(plan, seeds=piece.seeds(plan))
-        if path.exists():
-            check(results.load(path), own)
+        own = replace(plan, seeds=plan.seeds or SEEDS[piece.study])
+        if results.path_of(plan.out, piece.name).exists():
             plan.say(f"{piece.name}: done before")
             continue
         if obstacle := piece.obstacle(plan):
@@ -208,7 +208,7 @@ def carry_out(pieces: Iterable[Piece], plan: Plan) -> list[str]:
         result = Result(
             piece.name,
             piece.study,
-            own.seeds,
+            own.seeds if piece.trains else 0,
             plan.quick,
             time.monotonic() - started,
             resumed,
@@ -223,10 +223,10 @@ def carry_out(pieces: Iterable[Piece], plan: Plan) -> list[str]:
     return left
 
 
-def check(result: Result, plan: Plan) -> None:
-    """Refuse a result of another plan."""
+def check(result: Result, piece: Piece, plan: Plan) -> None:
+    """Refuse a result of another plan. Without a number of seeds in the plan, any will do: the tables tell it."""
     path = results.path_of(plan.out, result.piece)
-    for name in ("seeds", "quick"):
+    for name in ("seeds", "quick") if piece.trains and plan.seeds else ("quick",):
         if (was := getattr(result, name)) != (wanted := getattr(plan, name)):
             raise InputError(
                 f"{path}: {name} = {was}: must be {wanted} for this study; give another folder, or remove it"
