@@ -2,7 +2,7 @@
 
     python students.py field --runs 100    # beside the controllers that know the boat, on the same seeds
     python students.py shapes              # every shape and speed, every vessel of the catalogue inside the envelope
-    python students.py change              # mass, damping and thrust change in the middle of a straight
+    python students.py change              # mass, damping and thrust change in the middle of a circle
 
 Each writes its part of results/students.json; `change` also draws ../docs/change.png.
 """
