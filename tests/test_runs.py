@@ -9,6 +9,7 @@ import subprocess
 import sys
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +18,7 @@ from safetensors.numpy import load_file
 
 from anyhull import InputError
 from anyhull.cli import main
-from anyhull.learn import events, files, hosts, methods, runs
+from anyhull.learn import events, files, hosts, methods, ppo, runs
 
 TINY = ["ppo.envs=16", "ppo.steps=8", "ppo.total=640", "ppo.minibatches=2", "ppo.epochs=2"]
 TINY += ["distillation.envs=16", "distillation.steps=8", "distillation.total=384", "distillation.minibatches=2"]
@@ -156,21 +157,32 @@ def test_seeds_together_and_apart_change_nothing_but_rounding(train, unbroken, t
     assert files.read_about(first)["metrics"]["position_cm"] != pytest.approx(again["position_cm"], rel=1e-2)
 
 
-def test_vessels_together_and_apart_change_nothing_but_rounding(tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "tracking", lambda policy, config: {})  # to compile it would take most of the time
+def test_vessels_side_by_side_are_each_their_own(tmp_path, monkeypatch):
+    def tell(training, config, environment):
+        """Instead of learning, write down how the boats compare with the one that the environment draws around."""
+        ratio = training.fleet.e[:, :3].mean(0) / jnp.array(environment.boats.center[:3])
+        policy = eqx.tree_at(lambda policy: policy.body.log_std, training.policy, ratio)
+        return training._replace(policy=policy, iteration=training.iteration + 1), {"reward": jnp.zeros(())}
+
+    monkeypatch.setattr(ppo, "iterate", tell)
+    monkeypatch.setattr(runs, "tracking", lambda policy, config: {})
     configs = {name: methods.paper("ppo-specific", vessel=name) for name in ("platform-a", "roboat-3")}
     for setting in TINY:
         configs = {name: files.override(config, setting) for name, config in configs.items()}
-    with jax.numpy_rank_promotion("allow"):
-        together = runs.train(configs, tmp_path / "both")
-        (alone,) = runs.train(configs["roboat-3"], tmp_path / "one")
-    assert [path.name for path in together] == ["policy-platform-a.safetensors", "policy-roboat-3.safetensors"]
-    first, second, other = (load_file(str(path)) for path in (*together, alone))
-    assert max(np.abs(second[name] - other[name]).max() for name in other) < ROUNDING
-    assert max(np.abs(first[name] - other[name]).max() for name in other) > 1e-3
-    assert files.load_policy(together[0])[1] == configs["platform-a"]
+    paths = runs.train(configs, tmp_path / "both", seeds=2)
+    assert [path.stem for path in paths] == [f"policy-{name}-{i}" for name in configs for i in range(2)]
+    weights = []
+    for path, owner in zip(paths, [config for config in configs.values() for _ in range(2)], strict=True):
+        policy, config, _ = files.load_policy(path)
+        assert config == owner
+        # The two are far apart: on the other's boats yaw would be off thirty times.
+        np.testing.assert_allclose(policy.body.log_std, 1.0, atol=0.15)
+        weights.append(policy.body.layers[0].weight)
+    # Seeds differ, and a seed starts alike on every vessel.
+    assert not np.array_equal(weights[0], weights[1])
+    np.testing.assert_array_equal(weights[0], weights[2])
     with pytest.raises(InputError, match=r"config\.order = \['platform-a', 'roboat-3'\]: must be"):
-        runs.train(dict(reversed(configs.items())), tmp_path / "both", resume=True)
+        runs.train(dict(reversed(configs.items())), tmp_path / "both", seeds=2, resume=True)
     wider = files.override(configs["roboat-3"], "ppo.rate=1e-3")
     with pytest.raises(InputError, match=r"configs platform-a, roboat-3: may differ in task\.boats\.center alone"):
         runs.train(configs | {"roboat-3": wider}, tmp_path / "none")

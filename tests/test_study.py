@@ -253,7 +253,8 @@ def test_a_damaged_result_is_named(content, tmp_path):
 
 def test_one_training_gives_teacher_student_and_ablation(tmp_path, monkeypatch):
     # Learning and measuring are tested elsewhere, and to compile them would take most of the time.
-    monkeypatch.setattr(runs, "tracking", lambda policy, config: metrics(float(len(jax.tree.leaves(policy)))))
+    for name in ("tracking", "measured"):
+        monkeypatch.setattr(runs, name, lambda policy, config: metrics(float(len(jax.tree.leaves(policy)))))
     for module in (ppo, adapter):
         monkeypatch.setattr(
             module,
