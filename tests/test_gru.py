@@ -35,7 +35,8 @@ def plain(cell, x, reset, m):
 
 def test_a_sequence_is_the_cell_step_by_step():
     cell, x, reset, m = sequence()
-    np.testing.assert_allclose(gru.unroll(cell, x, reset, m), plain(cell, x, reset, m), rtol=1e-5, atol=1e-6)
+    found, expected = (jax.jit(function)(cell, x, reset, m) for function in (gru.unroll, plain))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_its_derivative_is_that_of_the_plain_loop():
@@ -46,7 +47,7 @@ def test_its_derivative_is_that_of_the_plain_loop():
         def cost(cell, x, m):
             return (weights * function(cell, x, reset, m)).sum()
 
-        return jax.tree.leaves(jax.grad(cost, argnums=(0, 1, 2))(cell, x, m))
+        return jax.tree.leaves(jax.jit(jax.grad(cost, argnums=(0, 1, 2)))(cell, x, m))
 
     ours, theirs = by(gru.unroll), by(plain)
     assert len(ours) == len(theirs) == 6
@@ -62,6 +63,7 @@ def test_several_side_by_side_are_one_after_the_other():
     cell, x, reset, m = sequence()
     pair = jnp.stack([x, 2 * x])
 
+    @jax.jit
     def slope(x):
         return jax.grad(lambda c: gru.unroll(c, x, reset, m).sum())(cell).weight_hh
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from probes import Blind, Constant, Match, Probe, State
+from probes import OPTIMIZED, Blind, Constant, Match, Probe, State
 
 from anyhull import rounded_rectangle
 from anyhull.learn import evaluate, methods, ppo
@@ -535,7 +535,7 @@ def test_ten_iterations_on_the_boat_cut_the_tracking_error_to_less_than_two_fift
         return ppo.initial(two, config, task, Teacher(72, 9, 3, key=one))
 
     state = begin(jax.random.key(0))
-    iterate = jax.jit(lambda state: ppo.iterate(state, config, task))
+    iterate = jax.jit(lambda state: ppo.iterate(state, config, task), compiler_options=OPTIMIZED)
     before = float(error(state.policy))
     for _ in range(10):
         state, _ = iterate(state)
