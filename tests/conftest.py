@@ -1,20 +1,12 @@
 """Strict tests: shapes checked at run time, no silent promotion of ranks."""
 
-import atexit
 import os
-import shutil
-import tempfile
 
 # Two cores are shared by the workers of the test run, and most of its time is compilation.
 os.environ.setdefault(
     "XLA_FLAGS",
     "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
 )
-# What one worker has compiled the others need not; the workers inherit the folder from the process that starts them.
-if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="anyhull-tests-")
-    atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 

@@ -57,10 +57,11 @@ runs.train(config, folder, seeds=seeds, resume=resume, checkpoint_every=0.0, rep
 
 
 @pytest.fixture(scope="module")
-def compiled():
+def compiled(tmp_path_factory):
     """The environment of a process with so many devices; compiled programs are shared between processes."""
-    every = {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
-    return lambda n: os.environ | every | {"XLA_FLAGS": f"{QUICK} --xla_force_host_platform_device_count={n}"}
+    cache = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path_factory.mktemp("compiled"))}
+    cache["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    return lambda n: os.environ | cache | {"XLA_FLAGS": f"{QUICK} --xla_force_host_platform_device_count={n}"}
 
 
 @pytest.fixture(scope="module")
