@@ -2,6 +2,7 @@
 
     python students.py field --runs 100    # beside the controllers that know the boat, on the same seeds
     python students.py shapes              # every shape and speed, every vessel of the catalogue inside the envelope
+    python students.py start               # the change of command while a boat is still being found out, and after
     python students.py change              # mass, damping and thrust change in the middle of a circle
 
 Each writes its part of results/students.json; `change` also draws ../docs/change.png.
@@ -209,13 +210,28 @@ def draw(logs: dict[str, dict[str, Log]]) -> None:
         figure.savefig(temporary, dpi=130, format="png")
 
 
+def start() -> dict[str, Any]:
+    """The mean change of command on the rectangle in still water, over the lap and after its first two seconds."""
+    table: dict[str, Any] = {}
+    for who, build in {"student ideal": lambda _: Pilot.load("ideal"), "mpc tight": MPC}.items():
+        rows = []
+        for platform in PLATFORMS:
+            vessel = Vessel.load(platform)
+            moved = np.abs(np.diff(simulate(build(vessel), vessel, rounded_rectangle()).command, axis=0))
+            rows.append({"lap": float(moved.mean()), "after_2_s": float(moved[20:].mean())})
+        table[who] = dict(zip(PLATFORMS, rows, strict=True))
+        table[who]["mean"] = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+        print(who, {name: round(value, 4) for name, value in table[who]["mean"].items()}, flush=True)
+    return table
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="The shipped students where it counts.")
-    parser.add_argument("part", choices=("field", "shapes", "change"))
+    parser.add_argument("part", choices=("field", "shapes", "start", "change"))
     parser.add_argument("--runs", type=int, default=100, help="seeds a platform in the field sea")
     arguments = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    parts = {"field": lambda: field(arguments.runs), "shapes": others, "change": change}
+    parts = {"field": lambda: field(arguments.runs), "shapes": others, "start": start, "change": change}
     results[arguments.part] = parts[arguments.part]()
     results["machine"] = describe("numpy", "casadi")
     with whole(RESULTS) as temporary:

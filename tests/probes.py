@@ -9,9 +9,6 @@ from jaxtyping import Array
 
 from anyhull.observation import HISTORY_SIZE
 
-OPTIMIZED = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}
-"""For a program that runs for longer than it takes to compile, unlike most of the tests'."""
-
 
 class State(NamedTuple):
     """One episode of a probe."""

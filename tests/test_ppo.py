@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from probes import OPTIMIZED, Blind, Constant, Match, Probe, State
+from probes import Blind, Constant, Match, Probe, State
 
 from anyhull import rounded_rectangle
 from anyhull.learn import evaluate, methods, ppo
@@ -516,6 +516,10 @@ def test_an_iteration_without_jit_is_one_with_jit():
 
 
 # The boat
+
+
+OPTIMIZED = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}
+"""For a program that runs for longer than it takes to compile, unlike those of most tests."""
 
 
 def test_ten_iterations_on_the_boat_cut_the_tracking_error_to_less_than_two_fifths():

@@ -37,9 +37,6 @@ Array = NDArray[np.float64]
 Phase = Literal["waiting", "holding", "leading in", "under way", "arrived"]
 
 
-ESTIMATES = "latent", "dynamics"
-"""What a controller may estimate of the boat."""
-
 MARGIN = 0.25
 """How far outside the range of training a latent may be, as a share of its width."""
 
@@ -157,7 +154,8 @@ class Helm:
         asked = self._ask(at, estimate, window)
         effort = time.perf_counter() - began
         # A controller that was not asked has nothing to say of the boat.
-        latent, read = (None if asked is None else getattr(self.controller, name, None) for name in ESTIMATES)
+        told = self.controller if asked is not None else None
+        latent, read = (getattr(told, name, None) for name in ("latent", "dynamics"))
         dynamics = None if read is None else np.array(read.e)
         before = self.guard.reaction
         if self.status is not None and self.status.stopped:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from anyhull.files import whole
 from anyhull.study import figures, tables
+from anyhull.study.pieces import PIECES
 from anyhull.study.results import Result
 from anyhull.study.tables import Table
 
@@ -87,6 +88,30 @@ def write(results: dict[str, Result], page: Path, markdown: Path) -> None:
         temporary.write_text(_markdown(results, studies, made, drawn, notes, pictures.name), encoding="utf-8")
 
 
+def provenance(results: dict[str, Result]) -> Table:
+    """What was made where, by what, in what time."""
+    rows = tuple(
+        (
+            name,
+            f"{result.seconds:.0f}" + " (resumed)" * result.resumed,
+            str(result.hardware.get("device", result.hardware.get("processor", ""))),
+            " ".join(
+                f"{what} {version}" for what, version in result.versions.items() if what in ("python", "jax", "casadi")
+            ),
+            result.commit,
+        )
+        for name, result in results.items()
+    )
+    total = sum(result.seconds for result in results.values())
+    ideal = sum(result.seconds for result in results.values() if result.study == "ideal")
+    missing = [name for name in PIECES if name not in results]
+    notes = (
+        f"{total:.0f} s in all, {ideal:.0f} s of it the table in still water; compilation included.",
+        *([f"Not run yet: {', '.join(missing)}."] if missing else []),
+    )
+    return Table("all", "Pieces", ("piece", "seconds", "on", "versions", "commit"), rows, notes)
+
+
 def _notes(path: Path) -> list[str]:
     return [" ".join(part.split()) for part in path.read_text(encoding="utf-8").split("\n\n")] if path.exists() else []
 
@@ -107,7 +132,7 @@ def _page(
                 caption, figure = drawn[name]
                 image = f'<img alt="{html.escape(caption)}" src="data:image/svg+xml;base64,{_svg(figure)}">'
                 body.append(f"<figure>{image}<figcaption>{html.escape(caption)}</figcaption></figure>")
-    body += ["<h2>How it was made</h2>", _html_table(tables.provenance(results))]
+    body += ["<h2>How it was made</h2>", _html_table(provenance(results))]
     return "\n".join([HEAD.format(title=TITLE, style=STYLE), *body, "</body></html>", ""])
 
 
@@ -154,7 +179,7 @@ def _markdown(
         parts += [_markdown_table(table) for table in made if table.study == study]
         parts += notes[study]
         parts += [f"![{drawn[name][0]}]({pictures}/{name}.png)" for name in PICTURES[study] if name in drawn]
-    parts += ["## How it was made", _markdown_table(tables.provenance(results))]
+    parts += ["## How it was made", _markdown_table(provenance(results))]
     return "\n\n".join(parts) + "\n"
 
 

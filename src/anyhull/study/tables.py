@@ -11,7 +11,6 @@ import numpy as np
 from anyhull.study import published
 from anyhull.study.curves import summary
 from anyhull.study.driven import FIELD_PLATFORMS
-from anyhull.study.pieces import PIECES
 from anyhull.study.published import Printed
 from anyhull.study.results import Result
 from anyhull.vessel import PLATFORMS, Vessel
@@ -317,30 +316,6 @@ def twin(results: dict[str, Result]) -> list[Table]:
         KNOWING,
     )
     return [Table("field", "Sea trials: the twin, and the paper's boats", columns, tuple(rows), notes)]
-
-
-def provenance(results: dict[str, Result]) -> Table:
-    """What was made where, by what, in what time."""
-    rows = tuple(
-        (
-            name,
-            f"{result.seconds:.0f}" + " (resumed)" * result.resumed,
-            str(result.hardware.get("device", result.hardware.get("processor", ""))),
-            " ".join(
-                f"{what} {version}" for what, version in result.versions.items() if what in ("python", "jax", "casadi")
-            ),
-            result.commit,
-        )
-        for name, result in results.items()
-    )
-    total = sum(result.seconds for result in results.values())
-    ideal = sum(result.seconds for result in results.values() if result.study == "ideal")
-    missing = [name for name in PIECES if name not in results]
-    notes = (
-        f"{total:.0f} s in all, {ideal:.0f} s of it the table in still water; compilation included.",
-        *([f"Not run yet: {', '.join(missing)}."] if missing else []),
-    )
-    return Table("all", "Pieces", ("piece", "seconds", "on", "versions", "commit"), rows, notes)
 
 
 def _position(printed: Printed | None, digits: int = 2) -> str:
