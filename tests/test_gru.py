@@ -9,13 +9,17 @@ from anyhull.learn import gru
 KEY = jax.random.key(0)
 
 
-@pytest.fixture(autouse=True)
-def _biases_are_added_to_batches():
+@pytest.fixture(autouse=True, params=[False, True], ids=["loop", "kernel"])
+def _either_way(request, monkeypatch):
+    """As a loop, and as the kernels of a GPU, run without one; biases are added to batches."""
+    monkeypatch.setattr(gru, "INTERPRET", request.param)
+    assert gru.fits(jnp.zeros((16, 16))) == request.param
     with jax.numpy_rank_promotion("allow"):
         yield
+    jax.clear_caches()
 
 
-def sequence(t=7, n=5, i=4, g=16):
+def sequence(t=7, n=16, i=4, g=16):
     one, two, three, four = jax.random.split(KEY, 4)
     cell = eqx.nn.GRUCell(i, g, key=one)
     # Biases begin at zero, where a wrong sign or a forgotten one would not show.
@@ -41,7 +45,7 @@ def test_a_sequence_is_the_cell_step_by_step():
 
 def test_its_derivative_is_that_of_the_plain_loop():
     cell, x, reset, m = sequence()
-    weights = jax.random.normal(jax.random.key(1), (7, 5, 16))
+    weights = jax.random.normal(jax.random.key(1), (7, 16, 16))
 
     def by(function):
         def cost(cell, x, m):

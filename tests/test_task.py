@@ -113,7 +113,7 @@ def test_initial_offsets_grow_with_the_curriculum(progress, share):
     # The largest uniform numbers give the largest offset, the smallest its opposite, and 1/2 none.
     for uniform, sign in ((1.0, 1), (0.0, -1), (0.5, 0)):
         fleet = IDEAL.reset(jnp.full(IDEAL.reset_draws, uniform), progress)
-        offset = sign * share * np.array([0.5, 0.5, 0.5, 0.2, 0.1, 0.2])
+        offset = sign * share * np.array([1.5, 1.5, 1.5, 0.6, 0.3, 0.6])
         np.testing.assert_allclose(fleet.boat - fleet.window[0], offset, atol=1e-6)
         np.testing.assert_array_equal(fleet.before, fleet.boat[:3])
         np.testing.assert_array_equal(fleet.window[0, :3], np.zeros(3))

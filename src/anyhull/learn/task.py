@@ -92,7 +92,7 @@ class Task:
     """Share of training after which dynamics, trajectories and initial offsets have their full range."""
     narrowest: float = 0.3
     """Range of the dynamics at the start, as a share of the full range in logarithm."""
-    offset: tuple[float, float, float, float, float, float] = (0.5, 0.5, 0.5, 0.2, 0.1, 0.2)
+    offset: tuple[float, float, float, float, float, float] = (1.5, 1.5, 1.5, 0.6, 0.3, 0.6)
     """Largest initial offset from the reference (m, m, rad, m/s, m/s, rad/s)."""
 
     tells_sea: bool = False
