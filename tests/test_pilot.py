@@ -11,8 +11,7 @@ from anyhull import InputError, Vessel, rounded_rectangle, simulate
 from anyhull.learn import files, methods
 from anyhull.learn.networks import Adapter, MeanLatent, Recurrent, Student, Teacher
 from anyhull.observation import observe, pack, recall, scale_privileged
-from anyhull.pilot import Pilot, read, shipped
-from anyhull.vessel import PLATFORMS
+from anyhull.pilot import Pilot, read, shipped, shipped_path
 
 ONE, TWO = jax.random.split(jax.random.key(0))
 TEACHER = Teacher(72, 9, 3, key=ONE)
@@ -118,18 +117,32 @@ def test_a_modulated_student_that_reads_the_boat_is_the_same_in_numpy(tmp_path):
     assert Pilot.load("student").dynamics is None
 
 
-def test_the_shipped_students_reading_of_a_boat_is_as_good_as_it_says():
-    # Over five boats and nine numbers, after a lap: the errors in units of what it states have a mean square near 1.
-    squares = []
-    for platform in PLATFORMS:
-        pilot, vessel = Pilot.load("ideal"), Vessel.load(platform)
-        simulate(pilot, vessel, rounded_rectangle())
-        told = pilot.dynamics
-        off = scale_privileged(np.array(told.e)) - scale_privileged(np.array(vessel.normalized))
-        squares.append((off / np.array(told.spread)) ** 2)
-        # Yaw authority, which a corner shows best, within a factor of two.
-        assert 0.5 < told.e.alpha_r / vessel.normalized.alpha_r < 2
-    assert np.mean(squares) < 3
+@pytest.mark.parametrize("name", ["ideal", "field"])
+def test_a_shipped_students_reading_of_boats_is_as_good_as_it_says(name):
+    # Over boats and references of training, after 20 s: errors in units of what it states have a mean square near 1.
+    student, config, _ = files.load_policy(shipped_path(name))
+    task = config.task
+    one, two = jax.random.split(jax.random.key(1))
+
+    @jax.jit
+    def look():
+        fleet = jax.vmap(task.reset)(jax.random.uniform(one, (256, task.reset_draws)))
+
+        def step(carry, draws):
+            fleet, memory = carry
+            command, _, memory = student.act(jax.vmap(task.observe)(fleet), jax.vmap(task.recall)(fleet), memory)
+            return (jax.vmap(task.step)(fleet, command, draws)[0], memory), None
+
+        begun = fleet, jnp.zeros((256, student.memory_size))
+        (fleet, memory), _ = jax.lax.scan(step, begun, task.draws(two, (200, 256)))
+        return jax.vmap(task.privileged)(fleet), *student.adapter.read(memory)
+
+    told, mean, log_std = look()
+    # Measured: 1.08 and 1.06.
+    assert 0.7 < (((told - mean) / jnp.exp(log_std)) ** 2).mean() < 1.4
+    # The logarithm of the yaw acceleration, which corners show best, off by 0.22; boats differ from their mean by 1.7.
+    assert jnp.abs(told - mean)[:, 2].mean() < 0.3
+    assert jnp.abs(told - told.mean(0))[:, 2].mean() > 1.5
 
 
 def test_a_teacher_wants_to_know_the_boat(tmp_path):

@@ -504,7 +504,7 @@ def test_a_vmap_over_seeds_is_a_loop_over_them_and_a_seed_repeats_itself():
 def test_an_iteration_without_jit_is_one_with_jit():
     config, probe = replace(SMALL, envs=2, steps=2, epochs=1), Match("first", episode=1)
     # This generator is one operation: fast without jit too.
-    start = ppo.initial(jax.random.key(0, impl="rbg"), config, probe, fresh(latent=2))
+    start = ppo.initial(jax.random.key(0, impl="rbg"), config, probe, fresh(latent=0))
     compiled, compiled_metrics = jax.jit(lambda state: ppo.iterate(state, config, probe))(start)
     with jax.disable_jit():
         plain, plain_metrics = ppo.iterate(start, config, probe)
