@@ -12,7 +12,7 @@ demo: $(READY)
 	$(BIN)/anyhull demo
 
 test: $(READY)
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2 --dist loadfile
 
 check: $(READY)
 	$(BIN)/ruff format --check .

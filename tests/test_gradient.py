@@ -166,18 +166,22 @@ def test_a_student_is_drawn_to_the_teachers_latent_and_reads_the_boat():
 
 def test_sixty_updates_steer_five_boats_that_were_not_among_those_trained_on():
     # The first of five hundred, so that the curriculum has hardly begun.
-    config, task = Descent(updates=500, envs=64), Task()
+    config, task = Descent(updates=500, envs=32), Task(offset=methods.NEAR)
     e = jnp.array([Vessel.load(name).normalized for name in PLATFORMS])
 
     @jax.jit
     def error(policy):
         return evaluate.track(*methods.acting(policy, 5), e, rounded_rectangle())[0].mean()
 
-    state = gradient.initial(jax.random.key(0), config, task, Teacher(72, 9, 3, key=jax.random.key(1)))
+    @jax.jit
+    def begin(key):
+        return gradient.initial(key, config, task, Teacher(72, 9, 3, key=key))
+
+    state = begin(jax.random.key(0))
     before = float(error(state.policy))
     iterate = jax.jit(lambda state: gradient.iterate(state, config, task))
     for _ in range(60):
         state, metrics = iterate(state)
     assert np.isfinite(float(metrics["cost"]))
-    # Measured: from 5.4 m down to 1.8 cm.
+    # Measured: from 5.4 m down to 1.4 cm.
     assert error(state.policy) < before / 100

@@ -40,9 +40,10 @@ def test_the_fused_gradient_is_that_of_the_loss(method, steps):
     policy = jax.tree.map(jnp.add, state.policy, noise)
     envs = jnp.array([6, 1, 3, 4])
     mini = jax.tree.map(lambda leaf: leaf[envs], lesson)
-    expected, divergence = jax.grad(ppo.loss, has_aux=True)(policy, mini, config.ppo)
+    expected, divergence = jax.jit(lambda p: jax.grad(ppo.loss, has_aux=True)(p, mini, config.ppo))(policy)
     weights, back = fused.flat(policy)
-    found, kernels = fused.gradient(weights, fused.flatten(lesson), envs, policy, config.ppo, interpret=True)
+    kernel = jax.jit(lambda w: fused.gradient(w, fused.flatten(lesson), envs, policy, config.ppo, interpret=True))
+    found, kernels = kernel(weights)
     for one, two in zip(jax.tree.leaves(expected), jax.tree.leaves(back(found)), strict=True):
         np.testing.assert_allclose(two, one, rtol=1e-4, atol=1e-6)
     assert kernels == pytest.approx(float(divergence), rel=1e-4)

@@ -220,7 +220,7 @@ def test_a_fleet_is_tracked_as_each_of_its_boats_is_simulated(policies, name):
     policy, reference = policies[name], circle(laps=0.25)
     vessels = [Vessel.load(platform) for platform in PLATFORMS]
     e = jnp.array([vessel.normalized for vessel in vessels])
-    distance, turn, command = evaluate.track(*methods.acting(policy, 5), e, reference)
+    distance, turn, command = jax.jit(lambda e: evaluate.track(*methods.acting(policy, 5), e, reference))(e)
     assert distance.shape == turn.shape == command.shape[:2] == (round(reference.duration / 0.1), 5)
     for i, vessel in enumerate(vessels):
         log = simulate(Driver(policy, vessel), vessel, reference)

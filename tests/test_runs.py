@@ -20,9 +20,6 @@ from anyhull import InputError
 from anyhull.cli import main
 from anyhull.learn import events, files, hosts, methods, ppo, runs
 
-# On one worker, so that the unbroken run which most are compared with is made once.
-pytestmark = pytest.mark.xdist_group("runs")
-
 TINY = ["ppo.envs=16", "ppo.steps=8", "ppo.total=640", "ppo.minibatches=2", "ppo.epochs=2"]
 TINY += ["distillation.envs=16", "distillation.steps=8", "distillation.total=384", "distillation.minibatches=2"]
 
