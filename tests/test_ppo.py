@@ -214,11 +214,17 @@ def test_a_policy_has_not_diverged_from_what_it_has_just_done(kind):
     policy = eqx.tree_at(lambda p: p.body.layers[-1].weight, policy, head)
     state = ppo.initial(jax.random.key(5), config, probe, policy)
     memory = state.memory + 0.5
-    collected = ppo.collect(policy, state.fleet, memory, jax.random.key(6), jnp.zeros(()), config, probe)
-    _, after, batch, privileged, _ = collected
+
+    @jax.jit
+    def look(policy, memory):
+        begun = policy, state.fleet, memory, jax.random.key(6), jnp.zeros(())
+        _, after, batch, privileged, _ = ppo.collect(*begun, config, probe)
+        return after, batch, ppo.loss(policy, ppo.prepare(policy, batch, privileged, config), config)[1]
+
+    after, batch, divergence = look(policy, memory)
     assert batch.done.any(axis=0).all()
     # Rounding: the squares of 1e-5.
-    assert ppo.loss(policy, ppo.prepare(policy, batch, privileged, config), config)[1] < 1e-8
+    assert divergence < 1e-8
     # A new episode begins with an empty memory, and any other step with that of the step before.
     memories = jnp.concatenate([batch.view.memory, after[None]])
     np.testing.assert_array_equal(memories[0], memory)
@@ -265,7 +271,8 @@ def test_the_clipped_loss_by_hand():
 def test_a_ratio_beyond_the_clip_pulls_only_where_that_undoes_it():
     # Actions at +1 of a mean of 0 with sigma 1: d ratio / d mean = ratio. Clipped are the first sample, whose ratio
     # has risen with a gain, and the last, whose ratio has fallen with a loss. The others: 2 · 1.5 and -2 · 0.5, over 4.
-    gradient = jax.grad(lambda policy: ppo.loss(policy, four_samples(action=1.0), PPO())[0])(constant_policy())
+    slope = jax.jit(jax.grad(lambda policy: ppo.loss(policy, four_samples(action=1.0), PPO())[0]))
+    gradient = slope(constant_policy())
     assert gradient.body.layers[-1].bias[0, 0] == pytest.approx((3 - 1) / 4, rel=1e-5)
     # The critic's: 0.5 · (0 - 3).
     assert gradient.body.layers[-1].bias[1, 0] == pytest.approx(-1.5)

@@ -30,7 +30,7 @@ TRAIN = """
 import json, os, signal, sys
 from anyhull.learn import files, hosts, methods, runs
 
-method, folder, tiny, seeds, resume, kill_report, kill_save, place = json.loads(sys.argv[1])
+method, folder, tiny, seeds, resume, kill_report, kill_save, measured, place = json.loads(sys.argv[1])
 if place:
     hosts.join(*place)
 config = methods.paper(method)
@@ -52,6 +52,8 @@ def save_file(tensors, path, metadata):
         os.kill(os.getpid(), signal.SIGKILL)
 
 files.save_file = save_file
+if not measured:
+    runs.tracking, runs.measured = lambda *_: None, lambda *_: {}
 runs.train(config, folder, seeds=seeds, resume=resume, checkpoint_every=0.0, report=report)
 """
 
@@ -66,14 +68,14 @@ def compiled(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def train(compiled):
-    """Trains in a process of its own, which may be killed."""
+    """Trains in a process of its own, which may be killed; what is `measured` on the way takes longer than learning."""
 
-    def call(folder, method="teacher", seeds=1, resume=False, report=0, save=0, devices=1, processes=1):
+    def call(folder, method="teacher", seeds=1, resume=False, report=0, save=0, measured=False, devices=1, processes=1):
         coordinator = f"localhost:{free_port()}"
         started = []
         for i in range(processes):
             place = (coordinator, processes, i) if processes > 1 else ()
-            asked = json.dumps([method, str(folder), TINY, seeds, resume, report, save, place])
+            asked = json.dumps([method, str(folder), TINY, seeds, resume, report, save, measured, place])
             command = [sys.executable, "-c", TRAIN, asked]
             streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
             started.append(subprocess.Popen(command, env=compiled(devices), text=True, **streams))
@@ -98,7 +100,7 @@ def free_port():
 @pytest.fixture(scope="module")
 def unbroken(train, tmp_path_factory):
     """A student trained without a break: five iterations of Phase 1, three of Phase 2."""
-    return train(tmp_path_factory.mktemp("unbroken") / "run", "student")
+    return train(tmp_path_factory.mktemp("unbroken") / "run", "student", measured=True)
 
 
 def bits(path):
@@ -145,7 +147,7 @@ def test_devices_apart_change_nothing_but_rounding(train, unbroken, tmp_path):
 
 
 def test_seeds_together_and_apart_change_nothing_but_rounding(train, unbroken, tmp_path):
-    folder = train(tmp_path / "run", seeds=2, devices=2)
+    folder = train(tmp_path / "run", seeds=2, measured=True, devices=2)
     first, second = (folder / f"policy-{i}.safetensors" for i in range(2))
     assert distance(first, unbroken) < ROUNDING
     assert distance(second, unbroken) > 1e-2
