@@ -3,6 +3,7 @@
     python students.py field --runs 100    # beside the controllers that know the boat, on the same seeds
     python students.py shapes              # every shape and speed, every vessel of the catalogue inside the envelope
     python students.py start               # the change of command while a boat is still being found out, and after
+    python students.py reading             # what boat `ideal` takes each platform for, after a lap
     python students.py change              # mass, damping and thrust change in the middle of a circle
 
 Each writes its part of results/students.json; `change` also draws ../docs/change.png.
@@ -88,6 +89,19 @@ def shapes(speed: float) -> dict[str, Reference]:
         "slalom": through(turns, speed=speed),
         "circle": circle(speed=speed),
     }
+
+
+def reading() -> dict[str, Any]:
+    """The components that the student reads after a lap in still water, over the boat's own."""
+    table: dict[str, Any] = {}
+    for platform in PLATFORMS:
+        pilot, vessel = Pilot.load("ideal"), Vessel.load(platform)
+        simulate(pilot, vessel, rounded_rectangle())
+        assert pilot.dynamics is not None
+        pairs = zip(pilot.dynamics.e._asdict().items(), vessel.normalized, strict=True)
+        table[platform] = {name: read / own for (name, read), own in pairs if own}
+        print(platform, {name: round(ratio, 2) for name, ratio in table[platform].items()}, flush=True)
+    return table
 
 
 def others() -> dict[str, Any]:
@@ -217,8 +231,15 @@ def start() -> dict[str, Any]:
         rows = []
         for platform in PLATFORMS:
             vessel = Vessel.load(platform)
-            moved = np.abs(np.diff(simulate(build(vessel), vessel, rounded_rectangle()).command, axis=0))
-            rows.append({"lap": float(moved.mean()), "after_2_s": float(moved[20:].mean())})
+            log = simulate(build(vessel), vessel, rounded_rectangle())
+            moved = np.abs(np.diff(log.command, axis=0)).mean(axis=1)
+            # From a second before the reference begins or ends to turn until a second and a half after.
+            turns = np.abs(np.diff(np.abs(log.reference[:, 5]))) > 1e-3
+            near = np.convolve(turns, np.ones(25))[10 : 10 + len(moved)] > 0.5
+            late = np.arange(len(moved)) >= 20
+            parts = {"lap": late | ~late, "first_2_s": ~late, "after_2_s": late}
+            parts |= {"at_corners": late & near, "along_sides": late & ~near}
+            rows.append({name: float(moved[part].mean()) for name, part in parts.items()})
         table[who] = dict(zip(PLATFORMS, rows, strict=True))
         table[who]["mean"] = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
         print(who, {name: round(value, 4) for name, value in table[who]["mean"].items()}, flush=True)
@@ -227,11 +248,17 @@ def start() -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="The shipped students where it counts.")
-    parser.add_argument("part", choices=("field", "shapes", "start", "change"))
+    parser.add_argument("part", choices=("field", "shapes", "start", "reading", "change"))
     parser.add_argument("--runs", type=int, default=100, help="seeds a platform in the field sea")
     arguments = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    parts = {"field": lambda: field(arguments.runs), "shapes": others, "start": start, "change": change}
+    parts = {
+        "field": lambda: field(arguments.runs),
+        "shapes": others,
+        "start": start,
+        "reading": reading,
+        "change": change,
+    }
     results[arguments.part] = parts[arguments.part]()
     results["machine"] = describe("numpy", "casadi")
     with whole(RESULTS) as temporary:

@@ -54,10 +54,8 @@ def pilot(
     helm = Helm(setup, controller(controller_name, setup.vessel), path)
     warn(setup.vessel, path)
     link = UDP(listen or setup.link.listen, peer or setup.link.peer)
-    journal, about = (
-        out.with_suffix(".jsonl"),
-        {"controller": controller_name, "reference": {"shape": reference} | wanted},
-    )
+    journal = out.with_suffix(".jsonl")
+    about = {"controller": controller_name, "reference": {"shape": reference} | wanted}
     print(
         f"pilot of {setup.vessel.name} at {link.address}, for a boat at {link.peer} alone", file=sys.stderr, flush=True
     )

@@ -40,7 +40,7 @@ METHODS: dict[str, str] = {
 }
 
 NEAR = (0.5, 0.5, 0.5, 0.2, 0.1, 0.2)
-"""Largest initial offset in first-order training, as in `Task.offset`: what is far off has little to teach here."""
+"""Largest initial offset in first-order training, as in `Task.offset`: that for which its weights were chosen."""
 
 
 @dataclass(frozen=True)
