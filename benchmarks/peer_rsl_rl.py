@@ -71,7 +71,7 @@ def ability(e: Tensor, share: float = 0.85) -> Tensor:
             speed.clamp(max=1.2),
             sway.clamp(max=0.6),
             torch.minimum(yaw_rate, e[2]).clamp(max=1.2),
-            share * e[1] / -e[7],
+            TASK.turn * e[1] / -e[7],
             (0.3 * torch.minimum(e[0], e[1])).clamp(max=0.5),
         ]
     )
@@ -364,7 +364,7 @@ def check(device: str = "cpu", count: int = 512, steps: int = 300, progress: flo
 
     def rows(fleet: Any) -> Tensor:
         """Our fleet (n, ...) as theirs; what follows from e is computed by ours too."""
-        able = jnp.stack(stream.ability(fleet.e.T), 1)
+        able = jnp.stack(stream.ability(fleet.e.T, turn=TASK.turn), 1)
         parts = [fleet.boat, fleet.window, fleet.segment, fleet.commands[:, 0], fleet.e, able, privileged(fleet)]
         return torch.cat([torched(p).reshape(count, -1) for p in [*parts, fleet.age.astype(float)]], 1).T.float()
 

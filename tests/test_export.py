@@ -164,7 +164,7 @@ def test_the_command_writes_a_graph_that_says_what_it_is(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)
     model = onnx.load(path)
     props = {entry.key: entry.value for entry in model.metadata_props}
-    assert (props["kind"], props["format"], props["period_s"]) == ("student", "1", "0.1")
+    assert (props["kind"], props["format"], props["period_s"]) == ("student", "2", "0.1")
     assert "m/s" in props["velocity"]
     assert json.loads(props["config"]) == Pilot.load("field").about["config"]
     inputs = ["pose", "window", "velocity", "previous_command", "previous_pose", "previous_memory"]

@@ -163,8 +163,8 @@ def test_foreign_files_are_refused(student, tmp_path):
 
 
 def test_a_newer_file_is_refused(student):
-    resaved(student, format="2")
-    with pytest.raises(InputError, match=r"policy\.safetensors: format = 2: written by a newer anyhull"):
+    resaved(student, format="3")
+    with pytest.raises(InputError, match=r"policy\.safetensors: format = 3: written by a newer anyhull"):
         files.load_policy(student)
 
 

@@ -6,20 +6,23 @@ import pytest
 from anyhull import InputError, Pilot, rounded_rectangle
 from anyhull.controller import checked
 from anyhull.inference import MLP, Layer, Senses
-from anyhull.observation import observe, pack, recall, scale_history, scale_observation
+from anyhull.observation import Scales, observe, pack, recall, scale_history, scale_observation
 
 
 def test_senses_are_observe_and_recall_with_their_scales():
-    senses, random = Senses(), np.random.default_rng(0)
+    scales = Scales(error=12.0, gain=100.0, velocity=5.0, command=8.0)
+    senses, random = Senses(scales), np.random.default_rng(0)
     for k in range(200):
         window = rounded_rectangle().window(0.1 * k)
         # Metres off, whole turns apart, and everywhere in between.
         pose = window[0, :3] + random.normal(size=3) * (1.0, 1.0, 10.0)
-        before, velocity, previous = pose + random.normal(size=3) * (0.1, 0.1, 4.0), *random.normal(size=(2, 3))
+        # At first, and for a boat whose pose stands still, no past is known.
+        moved = (0.1, 0.1, 4.0) if k % 10 else 0.0
+        before, velocity, previous = pose + random.normal(size=3) * moved, *random.normal(size=(2, 3))
         given = [array.copy() for array in (pose, before, velocity, window, previous)]
         senses(*given)
-        o = scale_observation(pack(observe(pose, velocity, window, previous)))
-        h = scale_history(pack(recall(pose, before, velocity, previous)))
+        o = scale_observation(pack(observe(pose, velocity, window, previous)), scales)
+        h = scale_history(pack(recall(pose, before, velocity, previous)), scales)
         np.testing.assert_allclose(senses.o, o, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(senses.h, h, rtol=1e-6, atol=1e-6)
         for array, kept in zip(given, (pose, before, velocity, window, previous), strict=True):

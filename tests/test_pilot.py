@@ -91,12 +91,12 @@ def test_the_student_shows_what_it_thinks_of_the_boat():
 
 
 def test_a_modulated_student_that_reads_the_boat_is_the_same_in_numpy(tmp_path):
-    teacher = Teacher(72, 15, 3, 16, modulated=True, key=ONE)
+    config = methods.first_order("student", "field")
+    teacher = Teacher(72, 15, 3, 16, modulated=True, scales=config.scales, key=ONE)
     # Louder, so that the factors and the command are far from what they would be without.
     object.__setattr__(teacher.modulation, "weight", 100 * teacher.modulation.weight)
     object.__setattr__(teacher.body.layers[-1], "weight", 30 * teacher.body.layers[-1].weight)
-    student = Student(teacher, Adapter(9, 16, 15, key=TWO))
-    config = methods.first_order("student", "field")
+    student = Student(teacher, Adapter(9, 16, 15, scales=config.scales, key=TWO))
     pilot = Pilot.load(files.save_policy(tmp_path / "policy.safetensors", student, config, {}))
     act, memory = methods.acting(student, 1)
     window = rounded_rectangle().window(6.0)
@@ -161,7 +161,7 @@ def test_a_policy_file_that_is_damaged_foreign_newer_or_unknown_is_refused(tmp_p
     with pytest.raises(InputError, match=r"not a policy of anyhull"):
         read(path)
     files.save(path, {"a": jnp.zeros(3)}, {"format": "99", "kind": "student", "config": json.dumps({})})
-    with pytest.raises(InputError, match=r"format = '99': must be '1'"):
+    with pytest.raises(InputError, match=r"format = '99': must be '2'"):
         read(path)
     with pytest.raises(InputError, match=r"policy 'studnet' is unknown: did you mean 'student'\?"):
         Pilot.load("studnet")

@@ -10,6 +10,7 @@ from scipy.interpolate import CubicSpline
 from anyhull import stream
 from anyhull.errors import InputError
 from anyhull.learn import boats
+from anyhull.learn.task import Task
 from anyhull.reference import _spline, circle, figure_eight, hold, line, rounded_rectangle, through
 from anyhull.vessel import Vessel
 
@@ -164,6 +165,6 @@ def test_the_stream_goes_from_easy_to_hard():
 
 def test_the_papers_corners_lie_inside_what_the_stream_asks():
     for name in ("platform-a", "platform-b", "roboat-1", "roboat-2", "roboat-3"):
-        able = stream.ability(Vessel.load(name).normalized)
+        able = stream.ability(Vessel.load(name).normalized, turn=Task().turn)
         assert able.speed >= 0.6
         assert min(able.yaw_rate, able.turn / 0.6) >= 0.3

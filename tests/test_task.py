@@ -142,7 +142,7 @@ def test_the_window_shifts_by_one_and_ends_with_the_streams_next_point():
     fleet = jax.tree.map(lambda leaf: leaf[0], fleet_of(IDEAL, 1, seed=2))
     uniforms = jnp.linspace(0.1, 0.9, 7)
     for _ in range(3):
-        able = stream.ability(fleet.e)
+        able = stream.ability(fleet.e, turn=IDEAL.turn)
         point, segment = stream.extend(fleet.window[-1], stream.Segment(*fleet.segment), uniforms, able, 1.0)
         after, _ = STEP[IDEAL](fleet, jnp.zeros(3), Draws(uniforms, jnp.zeros(5)))
         np.testing.assert_array_equal(after.window[:-1], fleet.window[1:])

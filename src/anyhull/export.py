@@ -19,7 +19,7 @@ from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError
 from anyhull.files import whole
 from anyhull.inference import Cell, Layer
-from anyhull.observation import ERROR_SCALE, HISTORY_SIZE, MODULATION, MOTION_SCALE, OBSERVATION_SIZE, SURENESS
+from anyhull.observation import MODULATION, OBSERVATION_SIZE, SURENESS, Scales
 from anyhull.pilot import Pilot
 from anyhull.reference import PREVIEW
 
@@ -76,12 +76,12 @@ def build(pilot: Pilot) -> Any:
     velocity = graph.input("velocity", [3], np.float32)
     given = graph.input("previous_command", [3], np.float32)
     before = graph.input("previous_pose", [3], np.float64) if parts.cell else None
-    o, motion = _senses(graph, pose, velocity, window, given, before)
+    o, moved = _senses(graph, pose, velocity, window, given, before, pilot.scales)
     latent = memory = None
-    if parts.cell:
+    if parts.cell and moved:
         memory = graph.input("previous_memory", [parts.cell.bias_n.size], np.float32)
         compressed = [graph("Elu", _mlp(graph, _reordered(parts.compress), o))] if parts.compress else []
-        h = graph("Concat", *compressed, motion, velocity, given, axis=1)
+        h = graph("Concat", *compressed, _history(graph, moved, velocity, given, pilot.scales), axis=1)
         memory = _gru(graph, parts.cell, h, memory)
     if memory and parts.head:
         latent = _mlp(graph, parts.head, memory)
@@ -110,7 +110,7 @@ def build(pilot: Pilot) -> Any:
 
 
 def _senses(
-    graph: _Graph, pose: str, velocity: str, window: str, given: str, before: str | None
+    graph: _Graph, pose: str, velocity: str, window: str, given: str, before: str | None, scales: Scales
 ) -> tuple[str, str | None]:
     """The scaled observation (n, 72) in the order ORDER, and the negative motion (n, 3) since the pose `before`."""
     places, speeds = graph.split(window, [3, 3], axis=2)
@@ -134,8 +134,9 @@ def _senses(
     now, ahead, *motion = graph.split(graph.reshape(seen, [-1, sum(sizes)]), sizes)
     speed, speeds_ahead = graph.split(graph.reshape(graph.single(speeds), [-1, 3 + 3 * PREVIEW]), [3, 3 * PREVIEW])
     errors = graph("Concat", now, graph("Sub", speed, velocity), axis=1)
-    scaled = graph("Asinh", graph("Mul", errors, graph.constant(np.float32(ERROR_SCALE))))
-    return graph("Concat", scaled, velocity, ahead, speeds_ahead, given, axis=1), motion[0] if motion else None
+    return graph(
+        "Concat", _magnified(graph, errors, scales.error), velocity, ahead, speeds_ahead, given, axis=1
+    ), motion[0] if motion else None
 
 
 AHEAD = np.arange(9, 9 + 6 * PREVIEW).reshape(PREVIEW, 6)
@@ -159,8 +160,7 @@ def _mlp(graph: _Graph, layers: list[Layer], x: Any, factors: str | None = None)
 def _gru(graph: _Graph, cell: Cell, h: str, memory: str) -> str:
     """The memory (n, m) after the history; not ONNX's own operator, which takes twice as long for a single step."""
     size = cell.bias_n.size
-    inwards, back = cell.weight_ih.T.copy(), cell.weight_hh.T
-    inwards[-HISTORY_SIZE : 3 - HISTORY_SIZE] *= -MOTION_SCALE  # of the motion, which comes negative and unscaled
+    inwards, back = cell.weight_ih.T, cell.weight_hh.T
     both = np.concatenate([inwards, back])[:, : 2 * size]
     gates = [graph.constant(both), graph.constant(cell.bias[: 2 * size])]
     reset, update = graph.split(graph("Sigmoid", graph("Gemm", graph("Concat", h, memory, axis=1), *gates)), [size] * 2)
@@ -168,6 +168,20 @@ def _gru(graph: _Graph, cell: Cell, h: str, memory: str) -> str:
     kept = graph("Gemm", memory, graph.constant(back[:, 2 * size :]), graph.constant(cell.bias_n))
     new = graph("Tanh", graph("Add", seen, graph("Mul", reset, kept)))
     return graph("Add", new, graph("Mul", update, graph("Sub", memory, new)))
+
+
+def _history(graph: _Graph, moved: str, velocity: str, given: str, scales: Scales) -> str:
+    """The scaled history (n, 9) from the negative motion: `scale_history` of `recall`."""
+    gain = graph("Add", velocity, graph("Mul", moved, graph.constant(np.float32(1 / PERIOD))))
+    # Where there was no motion at all no past is known, and nothing was gained.
+    known = graph("Sign", graph("ReduceMax", graph("Abs", moved), axes=[1], keepdims=1))
+    magnify = np.repeat(np.float32([scales.gain, scales.velocity, scales.command]), 3)
+    seen = graph("Concat", graph("Mul", gain, known), velocity, given, axis=1)
+    return graph("Asinh", graph("Mul", seen, graph.constant(magnify)))
+
+
+def _magnified(graph: _Graph, x: str, scale: float) -> str:
+    return graph("Asinh", graph("Mul", x, graph.constant(np.float32(scale))))
 
 
 def _clip(graph: _Graph, x: str, low: float, high: float) -> str:

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from anyhull.arithmetic import wrap
 from anyhull.controller import Array
-from anyhull.observation import ERROR_SCALE, HISTORY_SIZE, MOTION_SCALE, OBSERVATION_SIZE
+from anyhull.dynamics import PERIOD
+from anyhull.observation import HISTORY_SIZE, OBSERVATION_SIZE, Scales
 from anyhull.reference import PREVIEW
 
 Tensor = NDArray[np.float32]
@@ -42,11 +43,14 @@ class Cell(NamedTuple):
 class Senses:
     """Observation and history as a network reads them: `observe`, `recall` and their scales in a tenth of the time."""
 
-    def __init__(self) -> None:
+    def __init__(self, scales: Scales) -> None:
+        self._error = scales.error
+        self._magnify = np.repeat([scales.gain, scales.velocity, scales.command], 3)
         self.o = np.zeros(OBSERVATION_SIZE, np.float32)
         """The scaled observation of the last call."""
         self.h = np.zeros(HISTORY_SIZE, np.float32)
         """The scaled history of the last call."""
+        self._past = np.zeros(HISTORY_SIZE)
         self._origin = np.zeros(6)
         self._seen = np.zeros((PREVIEW + 1, 6))
         self._places = self._seen.view(np.complex128)[:, 0]  # x + iy, which one product turns
@@ -61,12 +65,12 @@ class Senses:
         self._origin[:3] = pose
         np.subtract(window, self._origin, out=self._seen)
         np.multiply(self._places, into_body, out=self._places)
-        turns, errors, o, h = self._turns, self._errors, self.o, self.h
+        turns, errors, o, past = self._turns, self._errors, self.o, self._past
         turns += math.pi
         turns %= 2 * math.pi
         turns -= math.pi
         errors[3:] -= velocity
-        errors *= ERROR_SCALE
+        errors *= self._error
         np.arcsinh(errors, out=errors)
         o[:6] = errors
         o[6:9] = velocity
@@ -75,10 +79,15 @@ class Senses:
 
         x_before, y_before, psi_before = before.tolist()
         moved = complex(x - x_before, y - y_before) * into_body
-        h[0], h[1], h[2] = moved.real, moved.imag, wrap(psi - psi_before)
-        h[:3] *= MOTION_SCALE
-        h[3:6] = velocity
-        h[6:] = previous
+        turned = wrap(psi - psi_before)
+        past[:3] = past[3:6] = velocity
+        if moved or turned:
+            past[:3] -= (moved.real / PERIOD, moved.imag / PERIOD, turned / PERIOD)
+        else:
+            past[:3] = 0.0
+        past[6:] = previous
+        past *= self._magnify
+        self.h[:] = np.arcsinh(past, out=past)
 
 
 class MLP:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from anyhull.arithmetic import Number, namespace, sin_cos, wrap
+from anyhull.dynamics import PERIOD
 
 
 class Observation(NamedTuple):
@@ -38,8 +40,24 @@ class History(NamedTuple):
 OBSERVATION_SIZE = 72
 HISTORY_SIZE = 9
 
-ERROR_SCALE, MOTION_SCALE = 10.0, 10.0
-"""What errors are multiplied by before asinh, and the motion over a period of 0.1 s to become a velocity."""
+
+@dataclass(frozen=True)
+class Scales:
+    """How a policy magnifies small numbers: each is multiplied by its scale and goes through asinh.
+
+    That has the scale as its slope at zero and grows like a logarithm, so that neither a boat far off nor a strong one
+    saturates the network. A good controller answers a centimetre, and boats differ by three orders of magnitude in how
+    a command becomes an acceleration.
+    """
+
+    error: float = 30.0
+    """Of errors in position, heading and velocity (m, rad, m/s, rad/s)."""
+    gain: float = 300.0
+    """In the history, of what the velocity has gained on its mean over the last period (m/s, rad/s)."""
+    velocity: float = 20.0
+    """In the history, of the velocity (m/s, rad/s)."""
+    command: float = 20.0
+    """In the history, of the previous normalized command."""
 
 
 def observe(pose: Any, velocity: Any, window: Any, previous: Any) -> Observation:
@@ -59,10 +77,15 @@ def observe(pose: Any, velocity: Any, window: Any, previous: Any) -> Observation
 
 
 def recall(pose: Any, before: Any, velocity: Any, previous: Any) -> History:
-    """The history feature of one boat: pose and pose one period `before` (3,), velocity (3,), previous command (3,)."""
+    """The history feature of one boat: pose and pose one period `before` (3,), velocity (3,), previous command (3,).
+
+    A pose `before` that is the pose itself says that no past is known: the boat is taken to have moved as it does now.
+    """
+    xp = namespace(pose, before)
     dx, dy = into_body(pose[0] - before[0], pose[1] - before[1], pose[2])
-    displacement = namespace(pose, before).stack([dx, dy, wrap(pose[2] - before[2])])
-    return History(displacement, velocity, previous)
+    displacement = xp.stack([dx, dy, wrap(pose[2] - before[2])])
+    known = xp.any(pose != before)
+    return History(xp.where(known, displacement, PERIOD * velocity), velocity, previous)
 
 
 def pack(fields: Observation | History) -> Any:
@@ -76,20 +99,23 @@ def into_body(dx: Number, dy: Number, psi: Number) -> tuple[Number, Number]:
     return cos * dx + sin * dy, cos * dy - sin * dx
 
 
-def scale_observation(o: Any) -> Any:
-    """A packed observation as a network reads it: its errors, the first six numbers, magnified where they are small.
-
-    A good controller answers a centimetre, but the errors come in metres and radians: asinh(10 e) has slope 10 at zero
-    and grows like a logarithm, so that a boat far off does not saturate the network.
-    """
+def scale_observation(o: Any, scales: Scales) -> Any:
+    """A packed observation as a network reads it: its errors, the first six numbers, magnified where they are small."""
     xp = namespace(o)
-    return xp.concatenate([xp.arcsinh(ERROR_SCALE * o[..., :6]), o[..., 6:]], axis=-1)
+    return xp.concatenate([xp.arcsinh(scales.error * o[..., :6]), o[..., 6:]], axis=-1)
 
 
-def scale_history(h: Any) -> Any:
-    """A packed history as a network reads it: displacements over one period become velocities."""
+def scale_history(h: Any, scales: Scales) -> Any:
+    """A packed history as a network reads it, all on a scale like a logarithm, where products of the boat are sums.
+
+    In place of the displacement it has what the velocity has gained on its mean over the last period. That is half a
+    period's acceleration, which tells what a command does to the boat, and small beside the displacement.
+    """
     xp = namespace(h)
-    return xp.concatenate([MOTION_SCALE * h[..., :3], h[..., 3:]], axis=-1)
+    displacement, velocity, previous = h[..., :3], h[..., 3:6], h[..., 6:]
+    gain = velocity - displacement / PERIOD
+    scaled = [scales.gain * gain, scales.velocity * velocity, scales.command * previous]
+    return xp.arcsinh(xp.concatenate(scaled, axis=-1))
 
 
 SURENESS = (-5.0, 3.0)

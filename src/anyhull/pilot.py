@@ -22,12 +22,13 @@ from anyhull.observation import (
     MODULATION,
     OBSERVATION_SIZE,
     SURENESS,
+    Scales,
     scale_privileged,
     unscale_privileged,
 )
 from anyhull.vessel import Normalized, Vessel
 
-FORMAT = "1"
+FORMAT = "2"
 """Version of the policy file that this package writes and reads."""
 
 Weights = dict[str, Tensor]
@@ -133,7 +134,9 @@ class Pilot:
         """`vessel` is for teachers alone, which are told the boat that the others find out."""
         self.about = about
         self.parts = parts = take_apart(weights, about, vessel)
-        self._senses = Senses()
+        self.scales = Scales(**about["config"]["scales"])
+        """How the policy magnifies small numbers."""
+        self._senses = Senses(self.scales)
         self._actor = MLP(parts.actor)
         self._modulation = MLP([parts.modulation]) if parts.modulation else None
         self._gru = GRU(parts.cell) if parts.cell else None

@@ -46,8 +46,8 @@ class Segment(NamedTuple):
     """s."""
 
 
-def ability(e: Numbers, share: float = 0.85) -> Ability:
-    """What a boat with coefficients `e` can follow with this `share` of its actuators in still water.
+def ability(e: Numbers, share: float = 0.85, turn: float = 0.85) -> Ability:
+    """What a boat with coefficients `e` can follow with this `share` of its actuators in still water, and in a `turn`.
 
     The paper's Platform A needs 81 % of its surge force on the paper's own rectangle, so the share cannot be small.
     """
@@ -58,7 +58,7 @@ def ability(e: Numbers, share: float = 0.85) -> Ability:
         sway=xp.minimum(share * alpha_v / d_v, 0.6),
         # A yaw rate that jumps is followed the later the longer it takes to reach.
         yaw_rate=xp.minimum(xp.minimum(share * alpha_r / d_r, 1.0 * alpha_r), 1.2),
-        turn=share * alpha_v / -c_ru,
+        turn=turn * alpha_v / -c_ru,
         ramp=xp.minimum(0.3 * xp.minimum(alpha_u, alpha_v), 0.5),
     )
 

@@ -68,7 +68,7 @@ def initial(key: Key, config: Distillation, environment: Environment, teacher: T
     assert teacher.encoder is not None
     latent = teacher.encoder.layers[-1].bias.size
     reads = environment.privileged_size if config.reading else 0
-    student = Student(teacher, Adapter(environment.history_size, latent, reads, key=one))
+    student = Student(teacher, Adapter(environment.history_size, latent, reads, scales=teacher.scales, key=one))
     fleet = aged(two, three, config.envs, environment, 1.0)
     moments = optimizer(config).init(eqx.filter(student.adapter, eqx.is_array))
     memory = jnp.zeros((config.envs, student.adapter.cell.hidden_size))

@@ -52,7 +52,7 @@ class Descent:
     """Error (m, rad), or change of the command, below which the cost is quadratic rather than linear."""
     velocity: float = 0.1
     """Weight of the velocity error (m/s, m/s, rad/s)."""
-    change: float = 0.12
+    change: float = 0.16
     """Weight of the change of the command: as the error, about linear, so that a needed jump is not spread out."""
     effort: float = 1e-4
     """Weight of the squared command."""
@@ -154,7 +154,8 @@ def decide(policy: Policy, o: Array, h: Array, p: Array, memory: Array) -> tuple
     if isinstance(policy, Teacher):
         command, memory = policy.act(o, h, policy.latent(p), memory)
         return command, memory, {}
-    command, z, memory = policy.act(o, h, memory)
+    # How its motion will be read is no way to steer, and where that is magnified it would drown what is.
+    command, z, memory = policy.act(o, jax.lax.stop_gradient(h), memory)
     wanted = jax.lax.stop_gradient(policy.teacher.latent(p))
     estimate = {"latent": ((z - wanted) ** 2).sum(-1)}
     if policy.adapter.reader is not None:

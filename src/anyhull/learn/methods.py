@@ -20,6 +20,7 @@ from anyhull.learn.gradient import Descent
 from anyhull.learn.networks import LATENT, MeanLatent, Recurrent, Student, Teacher
 from anyhull.learn.ppo import PPO
 from anyhull.learn.task import Task
+from anyhull.observation import Scales
 from anyhull.sea import Sea
 from anyhull.vessel import Vessel
 
@@ -59,6 +60,8 @@ class Config:
     """The first-order student, adapter and actor together."""
     latent: int = LATENT
     """Size of the latent z."""
+    scales: Scales = field(default_factory=Scales)
+    """How the networks magnify small numbers."""
     modulated: bool = False
     """Whether the latent also multiplies the actor's features, in the first-order recipe."""
 
@@ -99,11 +102,13 @@ def first_order(method: str, sea: str = "ideal", vessel: str | None = None) -> C
     return replace(
         config,
         recipe="gradient",
-        task=replace(config.task, episode=400, offset=NEAR, tells_sea=rough),
+        task=replace(config.task, episode=400, offset=NEAR, turn=0.85, tells_sea=rough),
         distillation=replace(config.distillation, total=15_000_000, rate=1e-3, final_rate=1e-4, reading=0.1),
         descent=descent,
         joint=replace(descent, updates=4000, latent=1e-3, reading=5e-3, curriculum=False),
         latent=16 if rough else LATENT,
+        # Errors magnified more bring gradients up to their bound, which then cuts what a slow boat needs.
+        scales=Scales(error=10.0, gain=100.0) if rough else Scales(error=10.0),
         modulated=True,
     )
 
@@ -144,10 +149,12 @@ def phases(config: Config) -> tuple[Phase, ...]:
     def begin(key: Key, _: None) -> ppo.Training:
         one, two = jax.random.split(key)
         if config.method == "recurrent":
-            policy: ppo.Policy = Recurrent(task.observation_size, task.history_size, task.action_size, key=one)
+            sizes = task.observation_size, task.history_size, task.action_size
+            policy: ppo.Policy = Recurrent(*sizes, scales=config.scales, key=one)
         else:
             latent = config.latent if has_latent else 0
-            policy = Teacher(task.observation_size, task.privileged_size, task.action_size, latent, key=one)
+            told = task.observation_size, task.privileged_size, task.action_size, latent
+            policy = Teacher(*told, scales=config.scales, key=one)
         return ppo.initial(two, first, task, policy)
 
     learn = Phase(
@@ -186,7 +193,7 @@ def first_order_phases(config: Config) -> tuple[Phase, ...]:
     def begin(key: Key, _: None) -> gradient.Training:
         one, two = jax.random.split(key)
         sizes = task.observation_size, task.privileged_size, task.action_size, config.latent
-        policy = Teacher(*sizes, modulated=config.modulated, key=one)
+        policy = Teacher(*sizes, modulated=config.modulated, scales=config.scales, key=one)
         return gradient.initial(two, config.descent, task, policy)
 
     def descend(name: str, descent: Descent, initial: Callable[[Key, Any], Any]) -> Phase:

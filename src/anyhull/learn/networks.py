@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from anyhull.learn import gru
-from anyhull.observation import HISTORY_SIZE, MODULATION, SURENESS, scale_history, scale_observation
+from anyhull.observation import HISTORY_SIZE, MODULATION, SURENESS, Scales, scale_history, scale_observation
 
 Key = Array
 
@@ -114,6 +114,7 @@ class Teacher(eqx.Module):
     The force that an acceleration takes is a product of what is wanted and what the boat is; boats differ by three
     orders of magnitude, and a sum of the two is a poor start for a product.
     """
+    scales: Scales = eqx.field(static=True)
 
     memory_size = 0
     history_size = 0
@@ -126,6 +127,7 @@ class Teacher(eqx.Module):
         latent: int = LATENT,
         *,
         modulated: bool = False,
+        scales: Scales = Scales(),  # noqa: B008
         key: Key,
     ) -> None:
         """A `latent` of size 0 is no encoder: the paper's PPO (general) and PPO (specific)."""
@@ -133,6 +135,7 @@ class Teacher(eqx.Module):
         self.encoder = MLP(privileged, ENCODER, latent, key=one) if latent else None
         self.body = ActorCritic(observation + latent, actions, key=two)
         self.modulation = Layer(latent, ACTOR[-1], 0.01, key=key) if modulated else None
+        self.scales = scales
 
     def latent(self, privileged: Float[Array, "*batch e"]) -> Float[Array, "*batch z"]:
         """z, or nothing where there is no encoder."""
@@ -141,11 +144,11 @@ class Teacher(eqx.Module):
     def act(self, o: Float[Array, "n o"], h: Array, z: Float[Array, "n z"], m: Array) -> tuple[Array, Array]:
         """Mean of the action, and the memory, of which there is none."""
         factors = None if self.modulation is None else jnp.exp(jnp.clip(self.modulation(z), *MODULATION))
-        return self.body.act(jnp.concatenate([scale_observation(o), z], axis=-1), factors), m
+        return self.body.act(jnp.concatenate([scale_observation(o, self.scales), z], axis=-1), factors), m
 
     def evaluate(self, o: Float[Array, "n o"], h: Array, z: Float[Array, "n z"], m: Array) -> tuple[Array, Array]:
         """Mean of the action, and value."""
-        return self.body(jnp.concatenate([scale_observation(o), z], axis=-1))
+        return self.body(jnp.concatenate([scale_observation(o, self.scales), z], axis=-1))
 
     def unroll(self, o: Array, h: Array, z: Array, m: Array, reset: Array, renewed: Array) -> tuple[Array, Array]:
         """As `evaluate`, over time, of a scaled o (n, t, o); z (n, 2, z) of the boat before and after it was `renewed`.
@@ -167,24 +170,34 @@ class Adapter(eqx.Module):
     cell: eqx.nn.GRUCell
     projection: MLP
     reader: MLP | None
+    scales: Scales = eqx.field(static=True)
 
-    def __init__(self, history: int, latent: int = LATENT, reads: int = 0, *, key: Key) -> None:
+    def __init__(
+        self,
+        history: int,
+        latent: int = LATENT,
+        reads: int = 0,
+        *,
+        scales: Scales = Scales(),  # noqa: B008
+        key: Key,
+    ) -> None:
         """`reads` is the size of the privileged vector that the reader estimates; 0 is none, as in the paper."""
         one, two, three = jax.random.split(key, 3)
         self.cell = eqx.nn.GRUCell(history, GRU, key=one)
         self.projection = MLP(GRU, PROJECTION, latent, key=two)
         self.reader = MLP(GRU, READER, 2 * reads, key=three) if reads else None
+        self.scales = scales
 
     def __call__(
         self, h: Float[Array, "n h"], g: Float[Array, "n g"]
     ) -> tuple[Float[Array, "n z"], Float[Array, "n g"]]:
         """The estimate of z, and the state of the GRU."""
-        g = jax.vmap(self.cell)(scale_history(h), g)
+        g = jax.vmap(self.cell)(scale_history(h, self.scales), g)
         return self.projection(g), g
 
     def unroll(self, h: Float[Array, "t n h"], reset: Array, g: Float[Array, "n g"]) -> tuple[Array, Array]:
         """The same over time; where `reset` (t, n), the state is emptied before the step."""
-        states = gru.unroll(self.cell, scale_history(h), reset, g)
+        states = gru.unroll(self.cell, scale_history(h, self.scales), reset, g)
         return self.projection(states), states
 
     def read(self, g: Float[Array, "*batch g"]) -> tuple[Float[Array, "*batch e"], Float[Array, "*batch e"]]:
@@ -226,15 +239,25 @@ class Recurrent(eqx.Module):
     compress: MLP
     cell: eqx.nn.GRUCell
     body: ActorCritic
+    scales: Scales = eqx.field(static=True)
 
     memory_size = GRU
     history_size = HISTORY_SIZE
 
-    def __init__(self, observation: int, history: int, actions: int, *, key: Key) -> None:
+    def __init__(
+        self,
+        observation: int,
+        history: int,
+        actions: int,
+        *,
+        scales: Scales = Scales(),  # noqa: B008
+        key: Key,
+    ) -> None:
         one, two, three = jax.random.split(key, 3)
         self.compress = MLP(observation, (128,), 64, key=one)
         self.cell = eqx.nn.GRUCell(64 + history, GRU, key=two)
         self.body = ActorCritic(GRU, actions, key=three)
+        self.scales = scales
 
     def latent(self, privileged: Float[Array, "*batch e"]) -> Float[Array, "*batch 0"]:
         """Nothing: what it knows of the boat is in its memory."""
@@ -242,7 +265,8 @@ class Recurrent(eqx.Module):
 
     def remember(self, o: Float[Array, "n o"], h: Float[Array, "n h"], m: Float[Array, "n m"]) -> Float[Array, "n m"]:
         """The state of the GRU after this observation."""
-        features = jnp.concatenate([jax.nn.elu(self.compress(scale_observation(o))), scale_history(h)], axis=-1)
+        compressed = jax.nn.elu(self.compress(scale_observation(o, self.scales)))
+        features = jnp.concatenate([compressed, scale_history(h, self.scales)], axis=-1)
         return jnp.asarray(jax.vmap(self.cell)(features, m))
 
     def act(self, o: Float[Array, "n o"], h: Array, z: Array, m: Float[Array, "n m"]) -> tuple[Array, Array]:

@@ -256,7 +256,8 @@ def prepare(policy: Policy, batch: Batch, privileged: Array, config: PPO) -> Les
     gae = advantages(scaled, value, following, batch.terminated, batch.done, config.gamma, config.lam)
     advantage = (gae - gae.mean()) / (gae.std() + 1e-8)
     reset = jnp.concatenate([jnp.zeros_like(batch.done[:1]), batch.done[:-1]])
-    scaled_view = scale_observation(batch.view.observation), scale_history(batch.view.history)
+    seen = batch.view.observation, batch.view.history
+    scaled_view = scale_observation(seen[0], policy.scales), scale_history(seen[1], policy.scales)
     by_env = [jnp.swapaxes(leaf, 0, 1) for leaf in (*scaled_view, reset, batch.renewed, batch.action)]
     observation, history, reset, renewed, action = by_env
     numbers = (batch.log_prob.T, advantage.T, (gae + value).T)

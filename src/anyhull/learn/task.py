@@ -94,6 +94,8 @@ class Task:
     """Range of the dynamics at the start, as a share of the full range in logarithm."""
     offset: tuple[float, float, float, float, float, float] = (1.5, 1.5, 1.5, 0.6, 0.3, 0.6)
     """Largest initial offset from the reference (m, m, rad, m/s, m/s, rad/s)."""
+    turn: float = 0.5
+    """Largest share of the sway force that a turn of the reference takes; the paper's rectangle takes up to 0.42."""
 
     tells_sea: bool = False
     """Whether the privileged vector holds delay, current and force beside the boat."""
@@ -128,7 +130,7 @@ class Task:
         ends = [BOAT_DRAWS, BOAT_DRAWS + stream.DRAWS, BOAT_DRAWS + stream.DRAWS + 6, self.reset_draws - 5]
         boat, segment, offset, delay, weather = jnp.split(uniforms, ends)
         e = self.boats.sample(boat, self.narrowest + (1 - self.narrowest) * hard)
-        first = stream.draw(segment, stream.ability(e), hard)
+        first = stream.draw(segment, stream.ability(e, turn=self.turn), hard)
         window = stream.begin(first, (0.0, 0.0, 0.0))
         state = window[0] + hard * jnp.array(self.offset) * (2 * offset - 1)
         sea = self.sea
@@ -161,7 +163,7 @@ class Task:
         broken = ~jnp.all(jnp.abs(boat) < LARGEST)
         boat = jnp.where(broken, fleet.boat, boat)
 
-        able, hard = stream.ability(fleet.e), self.difficulty(progress)
+        able, hard = stream.ability(fleet.e, turn=self.turn), self.difficulty(progress)
         point, segment = stream.extend(fleet.window[-1], stream.Segment(*fleet.segment), draws.segment, able, hard)
         window = jnp.concatenate([fleet.window[1:], point[None]])
         weather = fleet.weather
