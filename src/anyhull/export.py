@@ -175,7 +175,7 @@ def _history(graph: _Graph, moved: str, velocity: str, given: str, scales: Scale
     gain = graph("Add", velocity, graph("Mul", moved, graph.constant(np.float32(1 / PERIOD))))
     # Where there was no motion at all no past is known, and nothing was gained.
     known = graph("Sign", graph("ReduceMax", graph("Abs", moved), axes=[1], keepdims=1))
-    magnify = np.repeat(np.float32([scales.gain, scales.velocity, scales.command]), 3)
+    magnify = np.repeat(np.array([scales.gain, scales.velocity, scales.command], np.float32), 3)
     seen = graph("Concat", graph("Mul", gain, known), velocity, given, axis=1)
     return graph("Asinh", graph("Mul", seen, graph.constant(magnify)))
 
