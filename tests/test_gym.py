@@ -67,7 +67,7 @@ def test_a_boat_that_strays_is_terminated_and_a_long_episode_truncated():
 
     task = Task(episode=3)
     one = task.reset(jnp.full(task.reset_draws, 0.5))
-    still = Draws(jnp.full(7, 0.5), jnp.zeros(5))
+    still = Draws(jnp.full(7, 0.5), jnp.zeros(5), jnp.zeros(0))
     step = jax.jit(lambda fleet: task.step(fleet, jnp.zeros(3), still))
     ends = []
     for _ in range(3):

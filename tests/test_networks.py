@@ -230,7 +230,7 @@ def test_a_fleet_is_tracked_as_each_of_its_boats_is_simulated(policies, name):
         metrics = log.metrics()
         # The simulator of one boat computes in float64. Rounding of the fleet's float32 was measured at up to 5e-4 cm,
         # 8e-4 degrees and 2e-5 in the commands, for boats that stray by one to two metres; in the commands of those
-        # with a history 4e-4, as a gain in velocity from poses of metres is good to 5e-6 m/s and is magnified 300 times.
+        # with a history 4e-4: a gain in velocity from poses of metres is good to 5e-6 m/s, and magnified 300 times.
         np.testing.assert_allclose(command[:, i], log.command, atol=1e-3 if name in ("student", "recurrent") else 1e-4)
         assert 100 * distance[:, i].mean() == pytest.approx(metrics.position_cm, abs=2e-3)
         assert jnp.degrees(jnp.abs(turn[:, i])).mean() == pytest.approx(metrics.heading_deg, abs=3e-3)

@@ -15,7 +15,7 @@ from anyhull.vessel import Vessel
 
 IDEAL, FIELD = Task(), Task(Sea.field())
 STEP = {task: jax.jit(task.step) for task in (IDEAL, FIELD)}
-NO_DRAWS = Draws(jnp.full(7, 0.5), jnp.zeros(5))
+NO_DRAWS = Draws(jnp.full(7, 0.5), jnp.zeros(5), jnp.zeros(0))
 PLATFORM_A = jnp.array(Vessel.load("platform-a").normalized)
 
 
@@ -144,13 +144,36 @@ def test_the_window_shifts_by_one_and_ends_with_the_streams_next_point():
     for _ in range(3):
         able = stream.ability(fleet.e, turn=IDEAL.turn)
         point, segment = stream.extend(fleet.window[-1], stream.Segment(*fleet.segment), uniforms, able, 1.0)
-        after, _ = STEP[IDEAL](fleet, jnp.zeros(3), Draws(uniforms, jnp.zeros(5)))
+        after, _ = STEP[IDEAL](fleet, jnp.zeros(3), Draws(uniforms, jnp.zeros(5), jnp.zeros(0)))
         np.testing.assert_array_equal(after.window[:-1], fleet.window[1:])
         np.testing.assert_allclose(after.window[-1], point, atol=1e-6)
         np.testing.assert_allclose(after.segment, jnp.stack(segment), atol=1e-6)
         np.testing.assert_array_equal(after.before, fleet.boat[:3])
         assert after.age == fleet.age + 1
         fleet = after
+
+
+def test_measurements_are_off_by_as_much_as_the_task_says_and_stay_so():
+    noise = (0.01, 0.02, 0.03, 0.04, 0.05, 0.06)
+    task = Task(noise=noise)
+    fleet = fleet_of(task, 4000)
+    share = np.asarray(fleet.error[:, 6])
+    assert 0 <= share.min() < 0.01 < 0.99 < share.max() <= 1
+    # At first no past is known: the boat is taken to have moved as it seems to move.
+    h = jax.vmap(task.recall)(fleet)
+    np.testing.assert_allclose(h[:, :3], 0.1 * h[:, 3:6], rtol=1e-6)
+    np.testing.assert_allclose(h[:, 3:6], (fleet.boat + fleet.error[:, :6])[:, 3:], rtol=1e-6)
+    first = np.asarray(fleet.error[:, :6])
+    step = jax.jit(jax.vmap(task.step))
+    for key in jax.random.split(jax.random.key(3), 5):
+        seen = fleet.boat[:, :3] + fleet.error[:, :3]
+        fleet, _ = step(fleet, jnp.zeros((4000, 3)), task.draws(key, (4000,)))
+        np.testing.assert_allclose(fleet.before, seen, atol=1e-6)
+    last, sizes = np.asarray(fleet.error[:, :6]), share[:, None] * np.array(noise)
+    for error in (first, last):
+        np.testing.assert_allclose((error / sizes).std(0), 1.0, atol=0.06)
+    # 0.85 of an error is there a period later, so 0.85⁵ = 0.444 after five.
+    np.testing.assert_allclose(np.mean(first * last / sizes**2, axis=0), 0.444, atol=0.06)
 
 
 def test_a_fleet_under_vmap_is_a_loop_over_its_boats():

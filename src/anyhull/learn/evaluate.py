@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -31,9 +32,9 @@ def track(
 ) -> tuple[Array, Array, Array]:
     """Distances (m), heading errors (rad) and commands of boats `e` in the task's sea, each (steps, n[, 3]).
 
-    Starts at the reference, as `simulate` does; `key` draws the sea.
+    Starts at the reference, and measures without error, as `simulate` does; `key` draws the sea.
     """
-    task, key = task or Task(), jax.random.key(0) if key is None else key
+    task, key = replace(task or Task(), noise=Task.noise), jax.random.key(0) if key is None else key
     steps, count = round(reference.duration / PERIOD), len(e)
     points = jnp.array(reference.at(PERIOD * np.arange(steps + PREVIEW + 1, dtype=np.float64)), float)
     windows = jnp.stack([points[k : k + steps + 1] for k in range(PREVIEW + 1)], axis=1)

@@ -43,6 +43,9 @@ METHODS: dict[str, str] = {
 NEAR = (0.5, 0.5, 0.5, 0.2, 0.1, 0.2)
 """Largest initial offset in first-order training, as in `Task.offset`: that for which its weights were chosen."""
 
+NOISE = (0.015, 0.015, 0.005, 0.03, 0.03, 0.02)
+"""Largest noise in first-order training for the field, as in `Task.noise`: half as much again as in the sea trial."""
+
 
 @dataclass(frozen=True)
 class Config:
@@ -102,7 +105,9 @@ def first_order(method: str, sea: str = "ideal", vessel: str | None = None) -> C
     return replace(
         config,
         recipe="gradient",
-        task=replace(config.task, episode=400, offset=NEAR, turn=0.85, tells_sea=rough),
+        task=replace(
+            config.task, episode=400, offset=NEAR, turn=0.85, noise=NOISE if rough else Task.noise, tells_sea=rough
+        ),
         distillation=replace(config.distillation, total=15_000_000, rate=1e-3, final_rate=1e-4, reading=0.1),
         descent=descent,
         joint=replace(descent, updates=4000, latent=1e-3, reading=5e-3, curriculum=False),

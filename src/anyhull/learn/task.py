@@ -7,6 +7,7 @@ the share of training that is over, 0 to 1: the curriculum and the action penalt
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -29,6 +30,9 @@ PARTS = round(PERIOD / SUBSTEP)
 LARGEST = 1e4
 """Larger than any state of a sound episode."""
 
+KEPT = 0.85
+"""Share of an error of measurement that is still there a period later, about that of an estimator on a boat."""
+
 Key = Array
 Scalar = Float[Array, ""]
 
@@ -39,7 +43,7 @@ class Fleet(NamedTuple):
     boat: Float[Array, " 6"]
     """x, y, psi, u, v, r."""
     before: Float[Array, " 3"]
-    """Pose one period ago."""
+    """Pose one period ago, as it was measured."""
     window: Float[Array, "11 6"]
     """The reference now and ahead."""
     segment: Float[Array, " 4"]
@@ -48,6 +52,8 @@ class Fleet(NamedTuple):
     """Commands in force or on their way, the newest first."""
     weather: Float[Array, " 6"]
     """Current (2), force (3) and delay."""
+    error: Float[Array, " k"]
+    """Of the measured state (6), and the share of the largest noise that this boat has; nothing where all is exact."""
     e: Float[Array, " 9"]
     """The boat."""
     age: Int[Array, ""]
@@ -61,6 +67,8 @@ class Draws(NamedTuple):
     """Uniform numbers for the reference."""
     weather: Float[Array, " 5"]
     """Normal numbers for current and force."""
+    error: Float[Array, " k"]
+    """Normal numbers for the errors of measurement, where there are any."""
 
 
 class Outcome(NamedTuple):
@@ -97,14 +105,25 @@ class Task:
     turn: float = 0.5
     """Largest share of the sway force that a turn of the reference takes; the paper's rectangle takes up to 0.42."""
 
+    noise: tuple[float, float, float, float, float, float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    """Largest standard deviation of the measured state's error (m, m, rad, m/s, m/s, rad/s)."""
+
     tells_sea: bool = False
     """Whether the privileged vector holds delay, current and force beside the boat."""
 
     observation_size: ClassVar[int] = OBSERVATION_SIZE
     history_size: ClassVar[int] = HISTORY_SIZE
     action_size: ClassVar[int] = 3
-    reset_draws: ClassVar[int] = BOAT_DRAWS + stream.DRAWS + 6 + 1 + 5
-    """Uniform numbers that a reset takes: boat, first segment, offset of the state, delay, current and force."""
+
+    @property
+    def noisy(self) -> bool:
+        """Whether measurements have errors."""
+        return any(self.noise)
+
+    @property
+    def reset_draws(self) -> int:
+        """Uniform numbers that a reset takes: boat, first segment, offset, delay, current and force, errors."""
+        return BOAT_DRAWS + stream.DRAWS + 6 + 1 + 5 + 7 * self.noisy
 
     @property
     def privileged_size(self) -> int:
@@ -112,12 +131,13 @@ class Task:
         return 9 + 6 * self.tells_sea
 
     def draws(self, key: Key, shape: tuple[int, ...]) -> Draws:
-        """The randomness of steps of that shape; none is drawn for weather that the sea does not have."""
+        """The randomness of steps of that shape; none is drawn for weather or errors that there are not."""
         one, two = jax.random.split(key)
         calm = self.sea.current == 0 and self.sea.force == 0
         return Draws(
             segment=jax.random.uniform(one, (*shape, stream.DRAWS)),
             weather=jnp.zeros((*shape, 5)) if calm else jax.random.normal(two, (*shape, 5)),
+            error=jax.random.normal(jax.random.fold_in(key, 2), (*shape, 6 * self.noisy)),
         )
 
     def difficulty(self, progress: Scalar | float) -> Scalar:
@@ -127,24 +147,26 @@ class Task:
     def reset(self, uniforms: Float[Array, " n"], progress: Scalar | float = 1.0) -> Fleet:
         """A new episode from `reset_draws` uniform numbers."""
         hard = self.difficulty(progress)
-        ends = [BOAT_DRAWS, BOAT_DRAWS + stream.DRAWS, BOAT_DRAWS + stream.DRAWS + 6, self.reset_draws - 5]
-        boat, segment, offset, delay, weather = jnp.split(uniforms, ends)
+        boat, segment, offset, delay, weather, error = _split(uniforms, (BOAT_DRAWS, stream.DRAWS, 6, 1, 5))
         e = self.boats.sample(boat, self.narrowest + (1 - self.narrowest) * hard)
         first = stream.draw(segment, stream.ability(e, turn=self.turn), hard)
         window = stream.begin(first, (0.0, 0.0, 0.0))
         state = window[0] + hard * jnp.array(self.offset) * (2 * offset - 1)
         sea = self.sea
-        normal = jax.scipy.stats.norm.ppf(jnp.clip(weather, 1e-6, 1 - 1e-6))
+        normal = _normal(weather)
         current = clip_current(sea.current / 2 * normal[:2], sea)
         force = jnp.clip(sea.force / 2 * normal[2:], -sea.force, sea.force)
         low, high = sea.delay
+        if self.noisy:
+            error = jnp.append(error[6] * jnp.array(self.noise) * _normal(error[:6]), error[6])
         return Fleet(
             boat=state,
-            before=state[:3],
+            before=self._measured(state, error)[:3],
             window=window,
             segment=jnp.stack(first._replace(left=first.left - PREVIEW * PERIOD)),
             commands=jnp.zeros((sea.commands, 3)),
             weather=jnp.concatenate([jnp.stack(current), force, low + (high - low) * delay]),
+            error=error,
             e=e,
             age=jnp.zeros((), jnp.int32),
         )
@@ -183,16 +205,26 @@ class Task:
             terminated=terminated,
             truncated=(age >= self.episode) & ~terminated,
         )
-        return Fleet(boat, fleet.boat[:3], window, jnp.stack(segment), commands, weather, fleet.e, age), outcome
+        before, error = self._measured(fleet.boat, fleet.error)[:3], fleet.error
+        if self.noisy:
+            # So that its standard deviation stays what it is.
+            fresh = (1 - KEPT**2) ** 0.5 * error[6] * jnp.array(self.noise) * draws.error
+            error = error.at[:6].set(KEPT * error[:6] + fresh)
+        return Fleet(boat, before, window, jnp.stack(segment), commands, weather, error, fleet.e, age), outcome
+
+    def _measured(self, boat: Float[Array, " 6"], error: Float[Array, " k"]) -> Float[Array, " 6"]:
+        return boat + error[:6] if self.noisy else boat
 
     def observe(self, fleet: Fleet) -> Float[Array, " 72"]:
         """The base observation o."""
-        seen = observation.observe(fleet.boat[:3], fleet.boat[3:], fleet.window, fleet.commands[0])
+        boat = self._measured(fleet.boat, fleet.error)
+        seen = observation.observe(boat[:3], boat[3:], fleet.window, fleet.commands[0])
         return jnp.asarray(observation.pack(seen))
 
     def recall(self, fleet: Fleet) -> Float[Array, " 9"]:
         """The history feature h."""
-        seen = observation.recall(fleet.boat[:3], fleet.before, fleet.boat[3:], fleet.commands[0])
+        boat = self._measured(fleet.boat, fleet.error)
+        seen = observation.recall(boat[:3], fleet.before, boat[3:], fleet.commands[0])
         return jnp.asarray(observation.pack(seen))
 
     def privileged(self, fleet: Fleet) -> Float[Array, " p"]:
@@ -204,6 +236,16 @@ class Task:
         drift = jnp.stack(observation.into_body(current[0], current[1], fleet.boat[2]))
         scales = observation.DELAY_SCALE, observation.CURRENT_SCALE, observation.FORCE_SCALE
         return jnp.concatenate([e, *(scale * x for scale, x in zip(scales, (delay, drift, force), strict=True))])
+
+
+def _split(x: Float[Array, " n"], sizes: tuple[int, ...]) -> list[Array]:
+    """Parts of these sizes, and what is left."""
+    return jnp.split(x, list(accumulate(sizes)))
+
+
+def _normal(uniforms: Float[Array, " n"]) -> Float[Array, " n"]:
+    """Uniform numbers as normal ones."""
+    return jnp.asarray(jax.scipy.stats.norm.ppf(jnp.clip(uniforms, 1e-6, 1 - 1e-6)))
 
 
 def renew(done: Bool[Array, " n"], fresh: Any, fleet: Any) -> Any:
