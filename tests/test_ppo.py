@@ -191,7 +191,7 @@ def test_the_critics_target_is_the_scaled_reward_and_the_discounted_value(fails,
 
 
 def test_an_episode_that_the_clock_ends_is_worth_what_the_state_it_reached_is_worth():
-    # A critic that lets its input through: the age a comes in as asinh(10 a) = 0, 2.998223, 3.689504, 4.094622.
+    # A critic that lets its input through: the age a comes in as asinh(30 a) = 0, 4.094622, 4.787561, 5.192988.
     probe = Constant(episode=3, fails=False)
     config = replace(SMALL, envs=1, steps=4, gamma=0.5, lam=0.0, reward_scale=0.1)
     policy = constant_policy()
@@ -201,7 +201,7 @@ def test_an_episode_that_the_clock_ends_is_worth_what_the_state_it_reached_is_wo
     collected = ppo.collect(policy, fleet, jnp.zeros((1, 0)), jax.random.key(0), jnp.zeros(()), config, probe)
     lesson = ppo.prepare(policy, *collected[2:4], config)
     # Ages 1, 2 | 0, 1 reach 2, 3 | 1, 2: targets 0.1 + half of their values.
-    np.testing.assert_allclose(lesson.target, [[1.944752, 2.147311, 1.599112, 1.944752]], rtol=1e-5)
+    np.testing.assert_allclose(lesson.target, [[2.493780, 2.696494, 2.147311, 2.493780]], rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", [{"latent": 2}, {"recurrent": True}], ids=["teacher", "recurrent"])
