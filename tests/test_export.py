@@ -112,8 +112,8 @@ def test_each_shipped_policy_gives_the_pilots_commands_over_1000_steps(name):
 
 
 def test_in_closed_loop_a_step_is_the_pilots_and_a_lap_gathers_no_more_than_rounding():
-    # The policy and boat, of all shipped ones and platforms, whose memory forgets slowest: it adds up the rounding of
-    # single precision, the pilot's own too. So a step from the same memory is held to 1e-5, and a lap to 5e-5.
+    # A policy and boat whose memory forgets slowly: it adds up the rounding of single precision, the pilot's own too.
+    # So a step from the same memory is held to 1e-5, and a lap to 5e-5.
     pilot = Pilot.load("field")
     model = export.build(pilot).SerializeToString()
     step_by_step, lap = Through(model), Through(model)

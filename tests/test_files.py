@@ -162,9 +162,17 @@ def test_foreign_files_are_refused(student, tmp_path):
         files.load_policy(student)
 
 
+def test_an_older_file_is_refused(student):
+    resaved(student, format="1")
+    with pytest.raises(InputError, match=r"policy\.safetensors: format = 1: must be 2; it was written by an older one"):
+        files.load_policy(student)
+
+
 def test_a_newer_file_is_refused(student):
     resaved(student, format="3")
-    with pytest.raises(InputError, match=r"policy\.safetensors: format = 3: written by a newer anyhull"):
+    with pytest.raises(
+        InputError, match=r"policy\.safetensors: format = 3: must be 2; it was written by a newer anyhull"
+    ):
         files.load_policy(student)
 
 

@@ -38,7 +38,8 @@ def test_history_is_the_motion_since_the_last_period_in_the_present_body_frame()
     sin, cos = math.sin(now[2]), math.cos(now[2])
     np.testing.assert_allclose(seen.displacement, [0.5 * sin, 0.5 * cos, 0.2], atol=1e-12)
     # Without a past the boat is taken to have moved as it does now: 0.5 m/s, 0.1 m/s and -0.2 rad/s for 0.1 s.
-    np.testing.assert_allclose(recall(now, now, VELOCITY, PREVIOUS).displacement, [0.05, 0.01, -0.02])
+    for itself in (now, np.nextafter(now.astype(np.float32), 9), now + np.array([0, 0, 2 * math.pi])):
+        np.testing.assert_allclose(recall(now, itself, VELOCITY, PREVIOUS).displacement, [0.05, 0.01, -0.02])
 
 
 @pytest.mark.parametrize("angle", [0.7, -2.0, 3.1, 2 * math.pi])

@@ -11,7 +11,7 @@ from anyhull import InputError, Vessel, rounded_rectangle, simulate
 from anyhull.learn import files, methods
 from anyhull.learn.networks import Adapter, MeanLatent, Recurrent, Student, Teacher
 from anyhull.observation import observe, pack, recall, scale_privileged
-from anyhull.pilot import Pilot, read, shipped, shipped_path
+from anyhull.pilot import FORMAT, Pilot, read, shipped, shipped_path
 
 ONE, TWO = jax.random.split(jax.random.key(0))
 TEACHER = Teacher(72, 9, 3, key=ONE)
@@ -163,5 +163,13 @@ def test_a_policy_file_that_is_damaged_foreign_newer_or_unknown_is_refused(tmp_p
     files.save(path, {"a": jnp.zeros(3)}, {"format": "99", "kind": "student", "config": json.dumps({})})
     with pytest.raises(InputError, match=r"format = '99': must be '2'"):
         read(path)
+    for config, complaint in {
+        "{": "not valid JSON",
+        "{}": r"config\.scales = None: must be a number each for command, error, gain, velocity",
+        '{"scales": {"error": "ten"}}': r"config\.scales = \{'error': 'ten'\}: must be a number each",
+    }.items():
+        files.save(path, {"a": jnp.zeros(3)}, {"format": FORMAT, "kind": "student", "config": config})
+        with pytest.raises(InputError, match=complaint):
+            read(path)
     with pytest.raises(InputError, match=r"policy 'studnet' is unknown: did you mean 'student'\?"):
         Pilot.load("studnet")

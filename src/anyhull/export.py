@@ -19,7 +19,7 @@ from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError
 from anyhull.files import whole
 from anyhull.inference import Cell, Layer
-from anyhull.observation import MODULATION, OBSERVATION_SIZE, SURENESS, Scales
+from anyhull.observation import HISTORY_SIZE, MODULATION, OBSERVATION_SIZE, STILL, SURENESS, Scales
 from anyhull.pilot import Pilot
 from anyhull.reference import PREVIEW
 
@@ -76,12 +76,12 @@ def build(pilot: Pilot) -> Any:
     velocity = graph.input("velocity", [3], np.float32)
     given = graph.input("previous_command", [3], np.float32)
     before = graph.input("previous_pose", [3], np.float64) if parts.cell else None
-    o, moved = _senses(graph, pose, velocity, window, given, before, pilot.scales)
+    o, h = _senses(graph, pose, velocity, window, given, before, pilot.scales)
     latent = memory = None
-    if parts.cell and moved:
+    if parts.cell and h:
         memory = graph.input("previous_memory", [parts.cell.bias_n.size], np.float32)
         compressed = [graph("Elu", _mlp(graph, _reordered(parts.compress), o))] if parts.compress else []
-        h = graph("Concat", *compressed, _history(graph, moved, velocity, given, pilot.scales), axis=1)
+        h = graph("Concat", *compressed, h, axis=1) if compressed else h
         memory = _gru(graph, parts.cell, h, memory)
     if memory and parts.head:
         latent = _mlp(graph, parts.head, memory)
@@ -112,7 +112,7 @@ def build(pilot: Pilot) -> Any:
 def _senses(
     graph: _Graph, pose: str, velocity: str, window: str, given: str, before: str | None, scales: Scales
 ) -> tuple[str, str | None]:
-    """The scaled observation (n, 72) in the order ORDER, and the negative motion (n, 3) since the pose `before`."""
+    """The scaled observation (n, 72) in the order ORDER, and, given a pose `before`, the scaled history (n, 9)."""
     places, speeds = graph.split(window, [3, 3], axis=2)
     if before:
         # The last pose is seen as one more point of the reference, which lies where the boat came from.
@@ -131,12 +131,20 @@ def _senses(
 
     seen = graph.single(graph("Concat", turned, wrapped, axis=2))
     sizes = [3, 3 * PREVIEW, 3] if before else [3, 3 * PREVIEW]
-    now, ahead, *motion = graph.split(graph.reshape(seen, [-1, sum(sizes)]), sizes)
+    now, ahead, *moved = graph.split(graph.reshape(seen, [-1, sum(sizes)]), sizes)
     speed, speeds_ahead = graph.split(graph.reshape(graph.single(speeds), [-1, 3 + 3 * PREVIEW]), [3, 3 * PREVIEW])
-    errors = graph("Concat", now, graph("Sub", speed, velocity), axis=1)
-    return graph(
-        "Concat", _magnified(graph, errors, scales.error), velocity, ahead, speeds_ahead, given, axis=1
-    ), motion[0] if motion else None
+    # Errors and history are magnified together, as every node of a graph so small costs half a microsecond.
+    small, magnify = [now, graph("Sub", speed, velocity)], [scales.error] * 6
+    if moved:
+        gain = graph("Add", velocity, graph("Mul", moved[0], graph.constant(np.float32(1 / PERIOD))))
+        # Where there was no motion at all no past is known, and nothing was gained.
+        known = graph("Greater", graph("ReduceSumSquare", moved[0], axes=[1]), graph.constant(np.float32(STILL**2)))
+        small += [graph("Where", known, gain, graph.constant(np.float32(0))), velocity, given]
+        magnify += np.repeat([scales.gain, scales.velocity, scales.command], 3).tolist()
+    scaled = graph("Concat", *small, axis=1)
+    scaled = graph("Asinh", graph("Mul", scaled, graph.constant(np.array(magnify, np.float32))))
+    errors, *h = graph.split(scaled, [6, HISTORY_SIZE]) if moved else [scaled]
+    return graph("Concat", errors, velocity, ahead, speeds_ahead, given, axis=1), h[0] if h else None
 
 
 AHEAD = np.arange(9, 9 + 6 * PREVIEW).reshape(PREVIEW, 6)
@@ -168,20 +176,6 @@ def _gru(graph: _Graph, cell: Cell, h: str, memory: str) -> str:
     kept = graph("Gemm", memory, graph.constant(back[:, 2 * size :]), graph.constant(cell.bias_n))
     new = graph("Tanh", graph("Add", seen, graph("Mul", reset, kept)))
     return graph("Add", new, graph("Mul", update, graph("Sub", memory, new)))
-
-
-def _history(graph: _Graph, moved: str, velocity: str, given: str, scales: Scales) -> str:
-    """The scaled history (n, 9) from the negative motion: `scale_history` of `recall`."""
-    gain = graph("Add", velocity, graph("Mul", moved, graph.constant(np.float32(1 / PERIOD))))
-    # Where there was no motion at all no past is known, and nothing was gained.
-    known = graph("Sign", graph("ReduceMax", graph("Abs", moved), axes=[1], keepdims=1))
-    magnify = np.repeat(np.array([scales.gain, scales.velocity, scales.command], np.float32), 3)
-    seen = graph("Concat", graph("Mul", gain, known), velocity, given, axis=1)
-    return graph("Asinh", graph("Mul", seen, graph.constant(magnify)))
-
-
-def _magnified(graph: _Graph, x: str, scale: float) -> str:
-    return graph("Asinh", graph("Mul", x, graph.constant(np.float32(scale))))
 
 
 def _clip(graph: _Graph, x: str, low: float, high: float) -> str:

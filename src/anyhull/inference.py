@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from anyhull.arithmetic import wrap
 from anyhull.controller import Array
 from anyhull.dynamics import PERIOD
-from anyhull.observation import HISTORY_SIZE, OBSERVATION_SIZE, Scales
+from anyhull.observation import HISTORY_SIZE, OBSERVATION_SIZE, STILL, Scales
 from anyhull.reference import PREVIEW
 
 Tensor = NDArray[np.float32]
@@ -81,7 +81,7 @@ class Senses:
         moved = complex(x - x_before, y - y_before) * into_body
         turned = wrap(psi - psi_before)
         past[:3] = past[3:6] = velocity
-        if moved or turned:
+        if moved.real**2 + moved.imag**2 + turned**2 > STILL**2:
             past[:3] -= (moved.real / PERIOD, moved.imag / PERIOD, turned / PERIOD)
         else:
             past[:3] = 0.0

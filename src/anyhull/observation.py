@@ -40,6 +40,9 @@ class History(NamedTuple):
 OBSERVATION_SIZE = 72
 HISTORY_SIZE = 9
 
+STILL = 1e-6
+"""Norm of a motion over a period (m, rad) below which no past is known; rounding may tell a pose from itself."""
+
 
 @dataclass(frozen=True)
 class Scales:
@@ -84,7 +87,7 @@ def recall(pose: Any, before: Any, velocity: Any, previous: Any) -> History:
     xp = namespace(pose, before)
     dx, dy = into_body(pose[0] - before[0], pose[1] - before[1], pose[2])
     displacement = xp.stack([dx, dy, wrap(pose[2] - before[2])])
-    known = xp.any(pose != before)
+    known = (displacement**2).sum() > STILL**2
     return History(xp.where(known, displacement, PERIOD * velocity), velocity, previous)
 
 

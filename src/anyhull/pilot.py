@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -61,8 +62,19 @@ def read(path: str | Path) -> tuple[Weights, dict[str, Any]]:
         raise InputError(f"{path}: not a policy of anyhull: its metadata has no format and kind")
     if about["format"] != FORMAT:
         raise InputError(f"{path}: format = {about['format']!r}: must be {FORMAT!r}, which this version reads")
-    for name in ("config", "metrics", "versions"):
-        about[name] = json.loads(about.get(name, "{}"))
+    try:
+        about |= {name: json.loads(about.get(name, "{}")) for name in ("config", "metrics", "versions")}
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}: its metadata is not valid JSON: {error}") from None
+    scales = about["config"].get("scales")
+    named = {field.name for field in fields(Scales)}
+    if (
+        not isinstance(scales, dict)
+        or set(scales) != named
+        or not all(type(x) in (int, float) for x in scales.values())
+    ):
+        accepted = f"a number each for {', '.join(sorted(named))}"
+        raise InputError(f"{path}: config.scales = {scales!r}: must be {accepted}")
     return weights, about
 
 

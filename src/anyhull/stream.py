@@ -47,7 +47,9 @@ class Segment(NamedTuple):
 
 
 def ability(e: Numbers, share: float = 0.85, turn: float = 0.85) -> Ability:
-    """What a boat with coefficients `e` can follow with this `share` of its actuators in still water, and in a `turn`.
+    """What a boat with coefficients `e` can follow with this `share` of its actuators in still water.
+
+    A turn takes no more than the share `turn` of its sway force.
 
     The paper's Platform A needs 81 % of its surge force on the paper's own rectangle, so the share cannot be small.
     """

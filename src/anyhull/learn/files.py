@@ -82,10 +82,11 @@ def read_about(path: str | Path) -> dict[str, Any]:
     version = told.get("format", "")
     if not version.isdecimal() or "kind" not in told:
         raise InputError(f"{path}: not a file of anyhull: its metadata has no format and kind")
-    if int(version) > int(FORMAT):
-        raise InputError(
-            f"{path}: format = {version}: written by a newer anyhull; this one reads up to {FORMAT}, so upgrade it"
+    if version != FORMAT:
+        remedy = (
+            "a newer anyhull, so upgrade this one" if int(version) > int(FORMAT) else "an older one, so train it anew"
         )
+        raise InputError(f"{path}: format = {version}: must be {FORMAT}; it was written by {remedy}")
     try:
         parts = {name: json.loads(text) for name, text in told.items() if name in ("metrics", "versions", "about")}
     except json.JSONDecodeError as error:

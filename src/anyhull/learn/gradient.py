@@ -1,7 +1,8 @@
 """First-order training: the tracking cost is differentiated through the simulator, over short windows.
 
 A window is a stretch of every boat's episode; the state is carried from one to the next. There is no critic and no
-noise: the gradient of the mean cost of a window with respect to the weights is exact, but for what lies beyond its end.
+exploration: the gradient of the mean cost of a window with respect to the weights is exact, but for what lies beyond
+its end, and for what a command changes in how an adapter will read the boat.
 The same step trains a teacher, who is told the boat, and then a student as a whole, adapter and actor together.
 
 It is stable by construction. On the way back through the steps the cotangent of every boat's state is bounded, so that
@@ -175,8 +176,8 @@ def window(
 
     def step(carry: tuple[Fleet, Array], draws: Any) -> Any:
         fleet, memory = carry
-        boat, before, commands = (bounded(x, limit) for x in (fleet.boat, fleet.before, fleet.commands))
-        fleet, memory = fleet._replace(boat=boat, before=before, commands=commands), bounded(memory, limit)
+        boat, commands = bounded(fleet.boat, limit), bounded(fleet.commands, limit)
+        fleet, memory = fleet._replace(boat=boat, commands=commands), bounded(memory, limit)
         o, h, p = (jax.vmap(look)(fleet) for look in (task.observe, task.recall, task.privileged))
         command, memory, estimate = decide(policy, o, h, p, memory)
         moved, outcome = jax.vmap(lambda f, a, d: task.step(f, a, d, progress))(fleet, command, draws)

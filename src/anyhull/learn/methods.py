@@ -44,7 +44,7 @@ NEAR = (0.5, 0.5, 0.5, 0.2, 0.1, 0.2)
 """Largest initial offset in first-order training, as in `Task.offset`: that for which its weights were chosen."""
 
 NOISE = (0.015, 0.015, 0.005, 0.03, 0.03, 0.02)
-"""Largest noise in first-order training for the field, as in `Task.noise`: half as much again as in the sea trial."""
+"""Largest noise in first-order training for the field, as in `Task.noise`: 1.5 times the estimator's in the twin."""
 
 
 @dataclass(frozen=True)
