@@ -18,7 +18,7 @@ def promotion():
         yield
 
 
-@pytest.mark.parametrize(("method", "steps"), [("teacher", 32), ("ppo-general", 16)])
+@pytest.mark.parametrize(("method", "steps"), [("teacher", 16), ("ppo-general", 32)])
 def test_the_fused_gradient_is_that_of_the_loss(method, steps):
     config = methods.paper(method)
     config = replace(config, ppo=replace(config.ppo, envs=8, steps=steps, minibatches=2))

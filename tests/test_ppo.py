@@ -533,7 +533,7 @@ def test_an_iteration_without_jit_is_one_with_jit():
 def test_ten_iterations_on_the_boat_cut_the_tracking_error_to_less_than_two_fifths():
     task = Task()
     # The first ten of a hundred iterations, so that the curriculum and the action penalties have hardly begun.
-    config = lasting(PPO(envs=256, steps=32, minibatches=8, rate=2e-3, final_rate=2e-3), 100)
+    config = lasting(PPO(envs=128, steps=32, minibatches=8, rate=2e-3, final_rate=2e-3), 100)
     e = jnp.array([Vessel.load(name).normalized for name in PLATFORMS])
 
     @jax.jit
@@ -551,5 +551,5 @@ def test_ten_iterations_on_the_boat_cut_the_tracking_error_to_less_than_two_fift
     before = float(error(state.policy))
     for _ in range(10):
         state, _ = iterate(state)
-    # Measured: from 5.0 to 5.5 m down by a factor of 3.1 to 4.9 with four seeds.
+    # Measured: from 5.1 m down by a factor of 3.4; 4.4 and 2.4 with the next two seeds.
     assert error(state.policy) < before / 2.5

@@ -160,7 +160,7 @@ def test_measurements_are_off_by_as_much_as_the_task_says_and_stay_so():
     share = np.asarray(fleet.error[:, 6])
     assert 0 <= share.min() < 0.01 < 0.99 < share.max() <= 1
     # At first no past is known: the boat is taken to have moved as it seems to move.
-    h = jax.vmap(task.recall)(fleet)
+    h = jax.jit(jax.vmap(task.recall))(fleet)
     np.testing.assert_allclose(h[:, :3], 0.1 * h[:, 3:6], rtol=1e-6)
     np.testing.assert_allclose(h[:, 3:6], (fleet.boat + fleet.error[:, :6])[:, 3:], rtol=1e-6)
     first = np.asarray(fleet.error[:, :6])
