@@ -66,7 +66,7 @@ def read(path: str | Path) -> tuple[Weights, dict[str, Any]]:
         about |= {name: json.loads(about.get(name, "{}")) for name in ("config", "metrics", "versions")}
     except json.JSONDecodeError as error:
         raise InputError(f"{path}: its metadata is not valid JSON: {error}") from None
-    scales = about["config"].get("scales")
+    scales = about["config"].get("scales") if isinstance(about["config"], dict) else None
     named = {field.name for field in fields(Scales)}
     if (
         not isinstance(scales, dict)

@@ -23,6 +23,7 @@ GRU = 128
 PROJECTION = (128,)
 LATENT = 9
 READER = (64,)
+SCALES = Scales()
 
 
 class Layer(eqx.Module):
@@ -127,7 +128,7 @@ class Teacher(eqx.Module):
         latent: int = LATENT,
         *,
         modulated: bool = False,
-        scales: Scales = Scales(),  # noqa: B008
+        scales: Scales = SCALES,
         key: Key,
     ) -> None:
         """A `latent` of size 0 is no encoder: the paper's PPO (general) and PPO (specific)."""
@@ -178,7 +179,7 @@ class Adapter(eqx.Module):
         latent: int = LATENT,
         reads: int = 0,
         *,
-        scales: Scales = Scales(),  # noqa: B008
+        scales: Scales = SCALES,
         key: Key,
     ) -> None:
         """`reads` is the size of the privileged vector that the reader estimates; 0 is none, as in the paper."""
@@ -250,7 +251,7 @@ class Recurrent(eqx.Module):
         history: int,
         actions: int,
         *,
-        scales: Scales = Scales(),  # noqa: B008
+        scales: Scales = SCALES,
         key: Key,
     ) -> None:
         one, two, three = jax.random.split(key, 3)

@@ -104,7 +104,6 @@ class Task:
     """Largest initial offset from the reference (m, m, rad, m/s, m/s, rad/s)."""
     turn: float = 0.5
     """Largest share of the sway force that a turn of the reference takes; the paper's rectangle takes up to 0.42."""
-
     noise: tuple[float, float, float, float, float, float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     """Largest standard deviation of the measured state's error (m, m, rad, m/s, m/s, rad/s)."""
 
@@ -147,7 +146,8 @@ class Task:
     def reset(self, uniforms: Float[Array, " n"], progress: Scalar | float = 1.0) -> Fleet:
         """A new episode from `reset_draws` uniform numbers."""
         hard = self.difficulty(progress)
-        boat, segment, offset, delay, weather, error = _split(uniforms, (BOAT_DRAWS, stream.DRAWS, 6, 1, 5))
+        ends = list(accumulate((BOAT_DRAWS, stream.DRAWS, 6, 1, 5)))
+        boat, segment, offset, delay, weather, error = jnp.split(uniforms, ends)
         e = self.boats.sample(boat, self.narrowest + (1 - self.narrowest) * hard)
         first = stream.draw(segment, stream.ability(e, turn=self.turn), hard)
         window = stream.begin(first, (0.0, 0.0, 0.0))
@@ -236,11 +236,6 @@ class Task:
         drift = jnp.stack(observation.into_body(current[0], current[1], fleet.boat[2]))
         scales = observation.DELAY_SCALE, observation.CURRENT_SCALE, observation.FORCE_SCALE
         return jnp.concatenate([e, *(scale * x for scale, x in zip(scales, (delay, drift, force), strict=True))])
-
-
-def _split(x: Float[Array, " n"], sizes: tuple[int, ...]) -> list[Array]:
-    """Parts of these sizes, and what is left."""
-    return jnp.split(x, list(accumulate(sizes)))
 
 
 def _normal(uniforms: Float[Array, " n"]) -> Float[Array, " n"]:
