@@ -144,9 +144,13 @@ def place(state: Any, seeds: int) -> Any:
 
 
 def compiled(iterate: Callable[[Any], Any], state: Any, seeds: int) -> Callable[[Any], Any]:
-    """`iterate` as a program that takes this state's place and leaves the next one in it, so that one will do."""
-    where = layout(state, seeds), None
-    program: Callable[[Any], Any] = jax.jit(iterate, donate_argnums=0, out_shardings=where).lower(state).compile()
+    """`iterate` as a program that takes this state's place and leaves the next one in it, so that one will do.
+
+    `state` may be the shapes alone.
+    """
+    where = layout(state, seeds)
+    step = jax.jit(iterate, donate_argnums=0, in_shardings=(where,), out_shardings=(where, None))
+    program: Callable[[Any], Any] = step.lower(state).compile()
     return program
 
 

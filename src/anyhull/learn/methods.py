@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -44,7 +45,7 @@ NEAR = (0.5, 0.5, 0.5, 0.2, 0.1, 0.2)
 """Largest initial offset in first-order training, as in `Task.offset`: that for which its weights were chosen."""
 
 NOISE = (0.015, 0.015, 0.005, 0.03, 0.03, 0.02)
-"""Largest noise in first-order training for the field, as in `Task.noise`: 1.5 times the estimator's in the twin."""
+"""Largest noise in training for the field, as in `Task.noise`: 1.5 times the estimator's in the twin."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,10 @@ def paper(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
         boats = Boats("around", around) if method == "ppo-specific" else Boats("scaled", around, math.log(10.0))
     elif vessel is not None:
         raise InputError(f"vessel = {vessel!r}: method {method!r} is trained on all boats and takes none")
-    return Config(method, task=Task(Sea.preset(sea), boats), latent=1 if method == "sweep" else LATENT)  # type: ignore[arg-type]
+    config = Config(method, task=Task(Sea.preset(sea), boats), latent=1 if method == "sweep" else LATENT)  # type: ignore[arg-type]
+    if config.task.sea == Sea.ideal():
+        return config
+    return replace(config, task=replace(config.task, noise=NOISE), scales=Scales(gain=100.0))
 
 
 def fast(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
@@ -105,15 +109,13 @@ def first_order(method: str, sea: str = "ideal", vessel: str | None = None) -> C
     return replace(
         config,
         recipe="gradient",
-        task=replace(
-            config.task, episode=400, offset=NEAR, turn=0.85, noise=NOISE if rough else Task.noise, tells_sea=rough
-        ),
+        task=replace(config.task, episode=400, offset=NEAR, turn=0.85, tells_sea=rough),
         distillation=replace(config.distillation, total=15_000_000, rate=1e-3, final_rate=1e-4, reading=0.1),
         descent=descent,
         joint=replace(descent, updates=4000, latent=1e-3, reading=5e-3, curriculum=False),
         latent=16 if rough else LATENT,
         # Errors magnified more bring gradients up to their bound, which then cuts what a slow boat needs.
-        scales=Scales(error=10.0, gain=100.0) if rough else Scales(error=10.0),
+        scales=replace(config.scales, error=10.0),
         modulated=True,
     )
 
@@ -218,13 +220,16 @@ def first_order_phases(config: Config) -> tuple[Phase, ...]:
     return teacher, distillation(config, "adapter"), joint
 
 
-def mean_latent(student: Student, task: Task, boats: int = 4096) -> MeanLatent:
+def mean_latent(student: Student, task: Task) -> MeanLatent:
     """The student with the teacher's latent averaged over boats of the training distribution."""
+    return MeanLatent(student.teacher, student.teacher.latent(_told(task)).mean(0))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _told(task: Task, boats: int = 4096) -> Array:
+    """What a teacher is told of boats of the training distribution; compiled, since by operations it takes seconds."""
     uniforms = jax.random.uniform(jax.random.key(0), (boats, task.reset_draws))
-    # Compiled, since operation by operation it takes seconds.
-    told = jax.jit(jax.vmap(lambda u: task.privileged(task.reset(u))))(uniforms)
-    z = student.teacher.latent(told)
-    return MeanLatent(student.teacher, z.mean(0))
+    return jax.vmap(lambda u: task.privileged(task.reset(u)))(uniforms)
 
 
 def acting(policy: Policy, count: int) -> tuple[Act, Array]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,36 +79,47 @@ def train(
     record = json.loads(json.dumps({"config": recorded(configs), "seeds": seeds, "seed": seed}))
     hosts.check_same(record)
     for part in (config.ppo, config.distillation, config.descent, config.joint):
-        parts = getattr(part, "minibatches", 1)
-        if part.envs % parts or part.envs % len(jax.devices()):
-            must = f"a multiple of minibatches = {parts} and of the {len(jax.devices())} devices"
+        pieces = getattr(part, "minibatches", 1)
+        if part.envs % pieces or part.envs % len(jax.devices()):
+            must = f"a multiple of minibatches = {pieces} and of the {len(jax.devices())} devices"
             raise InputError(f"envs = {part.envs}: must be {must}")
     with hosts.first() as leader:
         if leader:
             begin(folder, record, resume)
     owners = [config for config in configs.values() for _ in range(seeds)]
     centers = None if len(configs) == 1 else jnp.array([owner.task.boats.center for owner in owners])
+    parts = [(phase, *spread(config, number, count, centers)) for number, phase in enumerate(phases(config))]
     policy: Any = None
     written: list[Path] = []
-    last = len(phases(config)) - 1
-    for number, phase in enumerate(phases(config)):
-        keys = [jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), i), number) for i in range(seeds)]
-        initial, iterate = spread(config, number, count, centers)
-        state = initial(jnp.stack(keys * len(configs)) if count > 1 else keys[0], policy)
-        checkpoint = folder / f"checkpoint-{number}.safetensors"
-        with hosts.first() as leader:
-            if leader and resume and checkpoint.exists():
-                state, _ = files.load_state(checkpoint, state)
-        state = hosts.place(hosts.shared(state), count)
-        state = hosts.whole(run(phase, state, iterate, config, folder, checkpoint, count, checkpoint_every, report))
-        policy = phase.policy(state) if count == 1 else eqx.filter_vmap(phase.policy)(state)
-        if number < last and not every_phase:
-            continue
-        with hosts.first() as leader:
-            if leader:
-                names = paths(folder, "policy" if number == last else phase.name, seeds, list(configs))
-                every = zip(names, policies(phase, state, count), owners, strict=True)
-                written = [files.save_policy(*saved, measured(*saved[1:])) for saved in every]
+    with ThreadPoolExecutor(1) as ahead:
+        program: Callable[[], Any] | None = None
+        for number, (phase, initial, iterate) in enumerate(parts):
+            keys = [jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), i), number) for i in range(seeds)]
+            start = jnp.stack(keys * len(configs)) if count > 1 else keys[0]
+            state = initial(start, policy)
+            checkpoint = folder / f"checkpoint-{number}.safetensors"
+            with hosts.first() as leader:
+                if leader and resume and checkpoint.exists():
+                    state, _ = files.load_state(checkpoint, state)
+            state = hosts.place(hosts.shared(state), count)
+            policy_of = phase.policy if count == 1 else eqx.filter_vmap(phase.policy)
+            compiled = program or functools.partial(hosts.compiled, iterate, state, count)
+            last = number == len(parts) - 1
+            if not last:  # the next phase is compiled while this one keeps the devices busy
+                _, begin_next, iterate_next = parts[number + 1]
+                shapes = jax.eval_shape(begin_next, start, jax.eval_shape(policy_of, state))
+                program = ahead.submit(hosts.compiled, iterate_next, shapes, count).result
+            state = hosts.whole(
+                run(phase, state, compiled, config, folder, checkpoint, count, checkpoint_every, report)
+            )
+            policy = policy_of(state)
+            if not last and not every_phase:
+                continue
+            with hosts.first() as leader:
+                if leader:
+                    names = paths(folder, "policy" if last else phase.name, seeds, list(configs))
+                    every = zip(names, policies(phase, state, count), owners, strict=True)
+                    written = [files.save_policy(*saved, measured(*saved[1:])) for saved in every]
     return written
 
 
@@ -125,7 +138,7 @@ def recorded(configs: dict[str, Config]) -> dict[str, Any]:
 def run(
     phase: Phase,
     state: Any,
-    iterate: Callable[[Any], Any],
+    compiled: Callable[[], Callable[[Any], Any]],
     config: Config,
     folder: Path,
     checkpoint: Path,
@@ -133,12 +146,12 @@ def run(
     checkpoint_every: float,
     report: Callable[[Report], None] | None,
 ) -> Any:
-    """Iterate a phase to its end, with checkpoints and reports."""
+    """Iterate a phase to its end by the program that `compiled` gives, with checkpoints and reports."""
     done = begun = int(np.ravel(hosts.whole(state.iteration))[0])
     if done == phase.iterations:
         return state
     # Not a scan over iterations: loops inside loops are slow on a GPU, and here the host can look in.
-    step = hosts.compiled(iterate, state, seeds)
+    step = compiled()
     with hosts.first() as leader:
         log = events.Writer(folder / "events") if leader else None
     whose = "" if seeds == 1 else "_seed_0"
@@ -204,23 +217,23 @@ def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
 def spread(
     config: Config, number: int, count: int, centers: jax.Array | None = None
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """A phase's functions for several runs at once, each of boats around one of the `centers` where there are any.
+    """A phase's functions for one run or several at once, each of boats around one of `centers` where there are any.
 
-    The start is not compiled: compiled for several runs, the orthogonal initializers can wait for each other for ever
-    on a CPU (jaxlib 0.10.2).
+    Runs are started one after the other: compiled for several, the orthogonal initializers can wait for each other for
+    ever on a CPU (jaxlib 0.10.2).
     """
-    if count == 1:
-        phase = phases(config)[number]
-        return phase.initial, phase.iterate
     own = None if centers is None else 0
 
     def phase_of(center: jax.Array | None) -> Phase:
         return phases(config if center is None else around(config, Normalized(*center)))[number]
 
+    begin = eqx.filter_jit(lambda key, policy, center: phase_of(center).initial(key, policy))
+    if count == 1:
+        return lambda key, policy: begin(key, policy, None), phase_of(None).iterate
+
     def initial(keys: Any, policies: Any) -> Any:
-        axes = (0, None if policies is None else eqx.if_array(0), own)
-        begin = eqx.filter_vmap(lambda key, policy, center: phase_of(center).initial(key, policy), in_axes=axes)
-        return begin(keys, policies, centers)
+        starts = [begin(*jax.tree.map(lambda leaf, i=i: leaf[i], (keys, policies, centers))) for i in range(count)]
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *starts)
 
     def iterate(states: Any) -> Any:
         return jax.vmap(lambda state, center: phase_of(center).iterate(state), in_axes=(0, own))(states, centers)
@@ -238,8 +251,8 @@ def policies(phase: Phase, state: Any, seeds: int) -> list[Any]:
     """The policies of the seeds so far, one by one."""
     if seeds == 1:
         return [phase.policy(state)]
-    stacked, rest = eqx.partition(eqx.filter_vmap(phase.policy)(state), eqx.is_array)
-    return [eqx.combine(jax.tree.map(lambda leaf, i=i: leaf[i], stacked), rest) for i in range(seeds)]
+    stacked = jax.device_get(eqx.filter_vmap(phase.policy)(state))  # since cutting them up on a device is slow
+    return [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(seeds)]
 
 
 def measured(policy: Any, config: Config) -> dict[str, Any]:
