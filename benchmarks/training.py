@@ -40,11 +40,11 @@ def measure(config: methods.Config, seeds: int, iterations: int) -> list[dict[st
     """A row for each phase."""
     rows = []
     policy: Any = None
-    for number, phase in enumerate(methods.phases(config)):
-        initial, iterate = spread(config, number, seeds)
+    for number in range(len(methods.phases(config))):
+        phase = spread(config, number, seeds)
         keys = jax.random.split(jax.random.key(0), seeds)
-        state = initial(keys if seeds > 1 else keys[0], policy)
-        step = jax.jit(iterate, donate_argnums=0)
+        state = phase.initial(keys if seeds > 1 else keys[0], policy)
+        step = jax.jit(phase.iterate, donate_argnums=0)
         begin = time.perf_counter()
         state, _ = step(state)
         jax.block_until_ready(state)
@@ -70,8 +70,7 @@ def measure(config: methods.Config, seeds: int, iterations: int) -> list[dict[st
             }
         )
         print({name: round(v, 2) if isinstance(v, float) else v for name, v in rows[-1].items()}, flush=True)
-        policy = phase.policy(state) if seeds == 1 else jax.vmap(phase.policy)(state)
-        policy = jax.tree.map(lambda leaf: leaf.copy(), policy)
+        policy = jax.tree.map(lambda leaf: leaf.copy(), phase.policy(state))
     return rows
 
 
@@ -83,10 +82,10 @@ def memory() -> float:
 
 def profile(config: methods.Config, seeds: int, most: int) -> list[dict[str, Any]]:
     """The kernels or operations of one iteration of the first phase that take the most time."""
-    initial, iterate = spread(config, 0, seeds)
+    phase = spread(config, 0, seeds)
     keys = jax.random.split(jax.random.key(0), seeds)
-    state = initial(keys if seeds > 1 else keys[0], None)
-    step = jax.jit(iterate, donate_argnums=0)
+    state = phase.initial(keys if seeds > 1 else keys[0], None)
+    step = jax.jit(phase.iterate, donate_argnums=0)
     for _ in range(WARM):
         state, _ = step(state)
     jax.block_until_ready(state)

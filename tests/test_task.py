@@ -155,7 +155,10 @@ def test_the_window_shifts_by_one_and_ends_with_the_streams_next_point():
 
 def test_measurements_are_off_by_as_much_as_the_task_says_and_stay_so():
     noise = (0.01, 0.02, 0.03, 0.04, 0.05, 0.06)
-    task = Task(noise=noise)
+    mixed = fleet_of(Task(noise=noise, exact=0.25), 4000).error
+    assert np.mean(mixed[:, 6] == 0) == pytest.approx(0.25, abs=0.02)
+    assert np.all(mixed[mixed[:, 6] == 0] == 0)
+    task = Task(noise=noise, exact=0.0)
     fleet = fleet_of(task, 4000)
     share = np.asarray(fleet.error[:, 6])
     assert 0 <= share.min() < 0.01 < 0.99 < share.max() <= 1

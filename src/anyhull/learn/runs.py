@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -88,31 +88,28 @@ def train(
             begin(folder, record, resume)
     owners = [config for config in configs.values() for _ in range(seeds)]
     centers = None if len(configs) == 1 else jnp.array([owner.task.boats.center for owner in owners])
-    parts = [(phase, *spread(config, number, count, centers)) for number, phase in enumerate(phases(config))]
+    parts = [spread(config, number, count, centers) for number in range(len(phases(config)))]
+    own = [jax.random.fold_in(jax.random.key(seed), i) for i in range(seeds)]
+    keys = [[jax.random.fold_in(key, number) for key in own] for number in range(len(parts))]
+    starts = [jnp.stack(several * len(configs)) if count > 1 else several[0] for several in keys]
+    checkpoints = [folder / f"checkpoint-{number}.safetensors" for number in range(len(parts))]
+    with hosts.first() as leader:
+        found = [path if leader and resume and path.exists() else None for path in checkpoints]
+        told = [files.read_about(path)["about"]["iteration"] if path else 0 for path in found]
+    ahead = [done < phase.iterations for done, phase in zip(hosts.agreed(*told), parts, strict=True)]
     policy: Any = None
     written: list[Path] = []
-    with ThreadPoolExecutor(1) as ahead:
-        program: Callable[[], Any] | None = None
-        for number, (phase, initial, iterate) in enumerate(parts):
-            keys = [jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), i), number) for i in range(seeds)]
-            start = jnp.stack(keys * len(configs)) if count > 1 else keys[0]
-            state = initial(start, policy)
-            checkpoint = folder / f"checkpoint-{number}.safetensors"
+    with compiling(parts, starts, ahead, count, config) as programs:
+        for number, phase in enumerate(parts):
+            state = phase.initial(starts[number], policy)
             with hosts.first() as leader:
-                if leader and resume and checkpoint.exists():
-                    state, _ = files.load_state(checkpoint, state)
+                if path := found[number]:
+                    state, _ = files.load_state(path, state)
             state = hosts.place(hosts.shared(state), count)
-            policy_of = phase.policy if count == 1 else eqx.filter_vmap(phase.policy)
-            compiled = program or functools.partial(hosts.compiled, iterate, state, count)
+            saving = folder, checkpoints[number], count, checkpoint_every, report
+            state = hosts.whole(run(phase, state, programs[number].result, config, *saving))
+            policy = phase.policy(state)
             last = number == len(parts) - 1
-            if not last:  # the next phase is compiled while this one keeps the devices busy
-                _, begin_next, iterate_next = parts[number + 1]
-                shapes = jax.eval_shape(begin_next, start, jax.eval_shape(policy_of, state))
-                program = ahead.submit(hosts.compiled, iterate_next, shapes, count).result
-            state = hosts.whole(
-                run(phase, state, compiled, config, folder, checkpoint, count, checkpoint_every, report)
-            )
-            policy = policy_of(state)
             if not last and not every_phase:
                 continue
             with hosts.first() as leader:
@@ -121,6 +118,29 @@ def train(
                     every = zip(names, policies(phase, state, count), owners, strict=True)
                     written = [files.save_policy(*saved, measured(*saved[1:])) for saved in every]
     return written
+
+
+@contextmanager
+def compiling(
+    parts: Sequence[Phase], starts: Sequence[Any], wanted: Sequence[bool], count: int, config: Config
+) -> Iterator[list[Future[Any]]]:
+    """The programs of phases, compiled from shapes in the order in which they are wanted while others run already."""
+    pool = ThreadPoolExecutor(1)
+    # A CPU has no time to spare for it, and several devices would have to agree on an order.
+    measures = jax.default_backend() != "cpu" and jax.device_count() == 1
+    policy: Any = None
+    programs: list[Future[Any]] = []
+    try:
+        for phase, start, want in zip(parts, starts, wanted, strict=True):
+            state = jax.eval_shape(phase.initial, start, policy)
+            policy = jax.eval_shape(phase.policy, state)
+            programs.append(pool.submit(hosts.compiled, phase.iterate, state, count) if want else Future())
+            if want and measures:
+                nothing = jax.tree.map(lambda leaf: np.zeros(leaf.shape[count > 1 :], leaf.dtype), policy)
+                pool.submit(measured, nothing, config)
+        yield programs
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def paths(folder: Path, stem: str, seeds: int, names: Sequence[str] = ("",)) -> list[Path]:
@@ -214,10 +234,8 @@ def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
     return {key: value for name, branch in tree.items() for key, value in _flat(branch, f"{prefix}{name}.").items()}
 
 
-def spread(
-    config: Config, number: int, count: int, centers: jax.Array | None = None
-) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """A phase's functions for one run or several at once, each of boats around one of `centers` where there are any.
+def spread(config: Config, number: int, count: int, centers: jax.Array | None = None) -> Phase:
+    """A phase of one run, or of several at once, each of boats around one of `centers` where there are any.
 
     Runs are started one after the other: compiled for several, the orthogonal initializers can wait for each other for
     ever on a CPU (jaxlib 0.10.2).
@@ -228,8 +246,9 @@ def spread(
         return phases(config if center is None else around(config, Normalized(*center)))[number]
 
     begin = eqx.filter_jit(lambda key, policy, center: phase_of(center).initial(key, policy))
+    one = phase_of(None)
     if count == 1:
-        return lambda key, policy: begin(key, policy, None), phase_of(None).iterate
+        return one._replace(initial=lambda key, policy: begin(key, policy, None))
 
     def initial(keys: Any, policies: Any) -> Any:
         starts = [begin(*jax.tree.map(lambda leaf, i=i: leaf[i], (keys, policies, centers))) for i in range(count)]
@@ -238,7 +257,7 @@ def spread(
     def iterate(states: Any) -> Any:
         return jax.vmap(lambda state, center: phase_of(center).iterate(state), in_axes=(0, own))(states, centers)
 
-    return initial, iterate
+    return one._replace(initial=initial, iterate=iterate, policy=eqx.filter_vmap(one.policy))
 
 
 def around(config: Config, center: Normalized | None) -> Config:
@@ -248,11 +267,9 @@ def around(config: Config, center: Normalized | None) -> Config:
 
 
 def policies(phase: Phase, state: Any, seeds: int) -> list[Any]:
-    """The policies of the seeds so far, one by one."""
-    if seeds == 1:
-        return [phase.policy(state)]
-    stacked = jax.device_get(eqx.filter_vmap(phase.policy)(state))  # since cutting them up on a device is slow
-    return [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(seeds)]
+    """The policies of the seeds so far, one by one, in the host's memory: a device takes long to cut them apart."""
+    every = jax.device_get(phase.policy(state))
+    return [jax.tree.map(lambda leaf, i=i: leaf[i], every) for i in range(seeds)] if seeds > 1 else [every]
 
 
 def measured(policy: Any, config: Config) -> dict[str, Any]:

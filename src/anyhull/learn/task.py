@@ -106,6 +106,8 @@ class Task:
     """Largest share of the sway force that a turn of the reference takes; the paper's rectangle takes up to 0.42."""
     noise: tuple[float, float, float, float, float, float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     """Largest standard deviation of the measured state's error (m, m, rad, m/s, m/s, rad/s)."""
+    exact: float = 0.5
+    """Share of boats whose measured state has none."""
 
     tells_sea: bool = False
     """Whether the privileged vector holds delay, current and force beside the boat."""
@@ -158,7 +160,8 @@ class Task:
         force = jnp.clip(sea.force / 2 * normal[2:], -sea.force, sea.force)
         low, high = sea.delay
         if self.noisy:
-            error = jnp.append(error[6] * jnp.array(self.noise) * _normal(error[:6]), error[6])
+            share = jnp.maximum(error[6] - self.exact, 0.0) / (1 - self.exact)
+            error = jnp.append(share * jnp.array(self.noise) * _normal(error[:6]), share)
         return Fleet(
             boat=state,
             before=self._measured(state, error)[:3],
