@@ -7,6 +7,7 @@ import socket
 import struct
 import subprocess
 import sys
+from concurrent.futures import Future
 from typing import NamedTuple
 
 import equinox as eqx
@@ -217,22 +218,41 @@ def counting(iterations, reward=1.0):
     return methods.Phase("nothing", iterations, 1, initial, iterate, lambda state: state.fleet)
 
 
+def alone(phase, folder, monkeypatch, measure, every, report):
+    """A phase run by itself; what its policy's errors were."""
+    measured = []
+    monkeypatch.setattr(runs, "tracking", lambda *_: measured.append(1) or {"position_cm": 0.0, "heading_deg": 0.0})
+    program = Future()
+    program.set_result(jax.jit(phase.iterate))
+    state = hosts.place(phase.initial(None, None), 1)
+    place = folder, folder / "checkpoint.safetensors"
+    options = methods.paper("teacher"), *place, 1, every, report
+    return runs.run(phase, state, runs.Compiled(program, measure), *options), len(measured)
+
+
 @pytest.mark.parametrize(
-    ("checkpoint_every", "looks"), [(20.0, [1, 21, 41, 45]), (0.0, list(range(1, 46)))], ids=["seldom", "always"]
+    ("checkpoint_every", "looks"), [(20.0, [1, 101, 201, 205]), (0.0, list(range(1, 206)))], ids=["seldom", "always"]
 )
 def test_looks_are_as_seldom_as_the_pace_allows(checkpoint_every, looks, tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "tracking", lambda *_: {"position_cm": 0.0, "heading_deg": 0.0})
     monkeypatch.setattr(runs, "PAUSE", 1e3)  # a second, for iterations that take milliseconds
-    phase, seen = counting(45), []
-    state = hosts.place(phase.initial(None, None), 1)
-    checkpoint = tmp_path / "checkpoint.safetensors"
-    options = (methods.paper("teacher"), tmp_path, checkpoint, 1, checkpoint_every)
-    state = runs.run(
-        phase, state, lambda: jax.jit(phase.iterate), *options, lambda report: seen.append(report.iteration)
-    )
+    seen, ready = [], Future()
+    ready.set_result(None)
+    told = lambda report: seen.append(report.iteration)  # noqa: E731
+    state, _ = alone(counting(205), tmp_path, monkeypatch, ready, checkpoint_every, told)
     assert seen == looks
-    assert int(state.iteration) == 45
-    assert load_file(str(checkpoint))["iteration"] == 45
+    assert int(state.iteration) == 205
+    assert load_file(str(tmp_path / "checkpoint.safetensors"))["iteration"] == 205
+
+
+def test_training_does_not_wait_for_a_measure_that_is_being_compiled(tmp_path, monkeypatch):
+    compiling = Future()
+
+    def report(told):
+        if told.iteration == 7:
+            compiling.set_result(None)
+
+    # Asked for at every look, had at the eighth, ninth and tenth.
+    assert alone(counting(10), tmp_path, monkeypatch, compiling, 0.0, report)[1] == 3
 
 
 def test_divergence_is_told_in_one_line(tmp_path, monkeypatch, capsys):

@@ -39,7 +39,7 @@ PATIENCE = 10
 class Descent:
     """Hyperparameters of first-order training."""
 
-    updates: int = 3000
+    updates: int = 2500
     """Gradient steps, each on one window."""
     envs: int = 1024
     """Environments."""

@@ -105,14 +105,14 @@ def first_order(method: str, sea: str = "ideal", vessel: str | None = None) -> C
         raise InputError(f"method {method!r}: has no first-order recipe; must be teacher or student, or trained by ppo")
     rough = config.task.sea != Sea.ideal()
     # Where wind and delay keep a boat off its path anyway, a lower price on the change of command pays in position.
-    descent = replace(config.descent, heading=0.6, change=0.06) if rough else config.descent
+    descent = replace(config.descent, updates=3000, heading=0.6, change=0.06) if rough else config.descent
     return replace(
         config,
         recipe="gradient",
         task=replace(config.task, episode=400, offset=NEAR, turn=0.85, tells_sea=rough),
         distillation=replace(config.distillation, total=15_000_000, rate=1e-3, final_rate=1e-4, reading=0.1),
         descent=descent,
-        joint=replace(descent, updates=8000 if rough else 4000, latent=1e-3, reading=5e-3, curriculum=False),
+        joint=replace(descent, updates=8000 if rough else 3300, latent=1e-3, reading=5e-3, curriculum=False),
         latent=16 if rough else LATENT,
         # Errors magnified more bring gradients up to their bound, which then cuts what a slow boat needs.
         scales=replace(config.scales, error=10.0),

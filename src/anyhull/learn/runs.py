@@ -6,7 +6,7 @@ import dataclasses
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ from anyhull.vessel import PLATFORMS, Normalized, Vessel
 PAUSE = 1.0
 """Seconds between two looks at the metrics, about: the devices do not wait for the host in between."""
 
-MOST = 20
+MOST = 100
 """Iterations between two looks at most."""
 
 
@@ -99,7 +99,7 @@ def train(
     ahead = [done < phase.iterations for done, phase in zip(hosts.agreed(*told), parts, strict=True)]
     policy: Any = None
     written: list[Path] = []
-    with compiling(parts, starts, ahead, count, config) as programs:
+    with compiling(parts, starts, ahead, count, config) as compiled:
         for number, phase in enumerate(parts):
             state = phase.initial(starts[number], policy)
             with hosts.first() as leader:
@@ -107,7 +107,7 @@ def train(
                     state, _ = files.load_state(path, state)
             state = hosts.place(hosts.shared(state), count)
             saving = folder, checkpoints[number], count, checkpoint_every, report
-            state = hosts.whole(run(phase, state, programs[number].result, config, *saving))
+            state = hosts.whole(run(phase, state, compiled[number], config, *saving))
             policy = phase.policy(state)
             last = number == len(parts) - 1
             if not last and not every_phase:
@@ -120,27 +120,44 @@ def train(
     return written
 
 
+class Compiled(NamedTuple):
+    """What is compiled for a phase while other phases run."""
+
+    program: Future[Callable[[Any], Any]]
+    """The iteration."""
+    measure: Future[Any]
+    """Done when measuring a policy of this phase has nothing more to compile."""
+
+
 @contextmanager
 def compiling(
     parts: Sequence[Phase], starts: Sequence[Any], wanted: Sequence[bool], count: int, config: Config
-) -> Iterator[list[Future[Any]]]:
-    """The programs of phases, compiled from shapes in the order in which they are wanted while others run already."""
+) -> Iterator[list[Compiled]]:
+    """The phases that are wanted, compiled from shapes in their order by a thread."""
     pool = ThreadPoolExecutor(1)
-    # A CPU has no time to spare for it, and several devices would have to agree on an order.
-    measures = jax.default_backend() != "cpu" and jax.device_count() == 1
+    nothing: Future[Any] = Future()
+    nothing.set_result(None)
     policy: Any = None
-    programs: list[Future[Any]] = []
+    compiled = []
     try:
         for phase, start, want in zip(parts, starts, wanted, strict=True):
             state = jax.eval_shape(phase.initial, start, policy)
             policy = jax.eval_shape(phase.policy, state)
-            programs.append(pool.submit(hosts.compiled, phase.iterate, state, count) if want else Future())
-            if want and measures:
-                nothing = jax.tree.map(lambda leaf: np.zeros(leaf.shape[count > 1 :], leaf.dtype), policy)
-                pool.submit(measured, nothing, config)
-        yield programs
+            zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape[count > 1 :], leaf.dtype), policy)
+            compiled.append(
+                Compiled(
+                    pool.submit(hosts.compiled, phase.iterate, state, count) if want else nothing,
+                    pool.submit(measured, zeros, config) if want and host_is_idle() else nothing,
+                )
+            )
+        yield compiled
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def host_is_idle() -> bool:
+    """Whether a policy may be measured beside training: not on a CPU's own time, nor out of several devices' order."""
+    return jax.default_backend() != "cpu" and jax.device_count() == 1
 
 
 def paths(folder: Path, stem: str, seeds: int, names: Sequence[str] = ("",)) -> list[Path]:
@@ -158,7 +175,7 @@ def recorded(configs: dict[str, Config]) -> dict[str, Any]:
 def run(
     phase: Phase,
     state: Any,
-    compiled: Callable[[], Callable[[Any], Any]],
+    compiled: Compiled,
     config: Config,
     folder: Path,
     checkpoint: Path,
@@ -166,12 +183,12 @@ def run(
     checkpoint_every: float,
     report: Callable[[Report], None] | None,
 ) -> Any:
-    """Iterate a phase to its end by the program that `compiled` gives, with checkpoints and reports."""
+    """Iterate a phase to its end, with checkpoints and reports."""
     done = begun = int(np.ravel(hosts.whole(state.iteration))[0])
     if done == phase.iterations:
         return state
     # Not a scan over iterations: loops inside loops are slow on a GPU, and here the host can look in.
-    step = compiled()
+    step = compiled.program.result()
     with hosts.first() as leader:
         log = events.Writer(folder / "events") if leader else None
     whose = "" if seeds == 1 else "_seed_0"
@@ -189,11 +206,13 @@ def run(
         rate = (done - begun) * phase.steps * seeds / (now - started)
         pace = int(count * min(PAUSE, checkpoint_every) / (now - seen))
         measure, save, count = hosts.agreed(
-            over or now - tracked > checkpoint_every / 2,
+            over or (now - tracked > checkpoint_every / 2 and compiled.measure.done()),
             over or now - saved > checkpoint_every,
             min(max(pace, 1), MOST, phase.iterations - done),
         )
         kept = hosts.whole(state) if measure or save else None
+        if over:
+            wait([compiled.measure])
         with hosts.first() as leader:
             errors = tracking(policies(phase, kept, seeds)[0], config) if leader and measure else None
             if errors:
