@@ -113,15 +113,17 @@ def record(controller: Controller, platform: str) -> list[State]:
     return recorder.states
 
 
-def check(controllers: dict[str, Controller], states: list[State]) -> None:
-    """What is measured does what the pilot does, to the rounding that a memory gathers over a lap (docs/export.md)."""
+def apart(controllers: dict[str, Controller], states: list[State]) -> dict[str, float]:
+    """By policy, how far the graphs' commands are from the pilot's at most, each with its own memory (docs/export.md)."""
+    found = {}
     for policy in POLICIES:
         same = [controller for name, controller in controllers.items() if name.endswith(policy)]
         for controller in same:
             controller.reset()
-        for state in states:
-            wanted, *others = (np.array(controller.step(*state)) for controller in same)
-            np.testing.assert_allclose(others, [wanted] * len(others), atol=5e-5)
+        commands = np.array([[np.array(controller.step(*state)) for controller in same] for state in states])
+        found[policy] = float(np.abs(commands[:, 1:] - commands[:, :1]).max())
+    assert max(found.values()) < 1e-3  # a memory gathers rounding over a lap, no more
+    return found
 
 
 def measure(laps: dict[str, tuple[Controller, list[State]]], seconds: dict[str, list[float]]) -> None:
@@ -149,21 +151,25 @@ def main() -> None:
     for what, build_one in (("pilot", Pilot.load), ("onnx, bound", Bound), ("onnx, dictionary", Graph)):
         learned |= {f"{what}, {policy}": build_one(policy) for policy in POLICIES}
     seconds: dict[str, list[float]] = {}
+    agreement = {}
     for name in PLATFORMS:
         states, mpc = record(Pilot.load("field"), name), MPC(Vessel.load(name), "field")
-        check(learned, states)
+        agreement[name] = apart(learned, states)
         laps = {what: (controller, states) for what, controller in learned.items()}
         laps["mpc, field"] = mpc, record(mpc, name)
         for _ in range(arguments.rounds):
             measure(laps, seconds)
 
-    results: dict[str, Any] = {"machine": describe("numpy", "onnxruntime", "casadi"), "step_us": {}}
+    results: dict[str, Any] = {"machine": describe("numpy", "onnxruntime", "casadi"), "step_us": {}, "apart": agreement}
     beside = float(np.median(seconds["mpc, field"]))
     print("a step, µs                      p50      p99   p50 / MPC's")
     for name, taken in seconds.items():
         p50, p99 = (float(value) for value in np.percentile(taken, [50, 99]))
         results["step_us"][name] = {"p50": 1e6 * p50, "p99": 1e6 * p99, "of_mpc": p50 / beside, "steps": len(taken)}
         print(f"  {name:25s} {1e6 * p50:8.1f} {1e6 * p99:8.1f} {p50 / beside:10.3f}")
+    print("graph and pilot apart over a lap, of full command")
+    for name, by_policy in agreement.items():
+        print(f"  {name:25s} " + "  ".join(f"{policy} {largest:.1e}" for policy, largest in by_policy.items()))
     if arguments.json:
         with whole(arguments.json) as temporary:
             temporary.write_text(json.dumps(results, indent=2) + "\n")

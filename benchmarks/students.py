@@ -49,6 +49,7 @@ def field(runs: int) -> dict[str, Any]:
         "student ideal": lambda vessel: Pilot.load("ideal"),
         "mpc field": lambda vessel: MPC(vessel, "field"),
         "pid": PID,
+        "student by ppo": lambda vessel: Pilot.load("field-student"),
         "ppo-general": lambda vessel: Pilot.load("field-ppo-general"),
     }
     table: dict[str, Any] = {"seeds": [FRESH, FRESH + runs - 1]}

@@ -87,7 +87,7 @@ def check(pilot, model, steps=1000):
         out = graph.step(pose[None], velocity[None], window[None])
         np.testing.assert_allclose(out["command"][0], command, atol=1e-5)
         if pilot.latent.size:
-            np.testing.assert_allclose(out["latent"][0], pilot.latent, atol=2e-5)
+            np.testing.assert_allclose(out["latent"][0], pilot.latent, rtol=1e-5, atol=2e-5)
         largest = max(largest, np.abs(command).max())
     assert largest > 0.01  # it did something
     assert ("memory" in out) == (pilot.parts.cell is not None)

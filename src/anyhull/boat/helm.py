@@ -153,11 +153,11 @@ class Helm:
         began = time.perf_counter()
         asked = self._ask(at, estimate, window)
         effort = time.perf_counter() - began
-        # A controller that was not asked has nothing to say of the boat.
-        told = self.controller if asked is not None else None
+        before = self.guard.reaction
+        # A controller that was not asked, or whose commands did not go out, has nothing to say of the boat.
+        told = self.controller if asked is not None and before in ("run", "hold") else None
         latent, read = (getattr(told, name, None) for name in ("latent", "dynamics"))
         dynamics = None if read is None else np.array(read.e)
-        before = self.guard.reaction
         if self.status is not None and self.status.stopped:
             # As long as it says so, whatever was sent did not arrive: each command is the first one.
             self.guard.stopped()
