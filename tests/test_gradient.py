@@ -63,7 +63,7 @@ def test_the_gradient_is_that_of_finite_differences():
     # A louder actor, whose commands move the boat.
     head = policy.body.layers[-1].weight.at[0].multiply(30.0)
     object.__setattr__(policy.body.layers[-1], "weight", head)
-    state = gradient.initial(jax.random.key(1), config, task, policy)
+    state = jax.jit(lambda key: gradient.initial(key, config, task, policy))(jax.random.key(1))
     weights, unflatten = gradient.fused.flat(policy)
 
     def cost(weights):

@@ -22,7 +22,7 @@ def promotion():
 def test_the_fused_gradient_is_that_of_the_loss(method, steps):
     config = methods.paper(method)
     config = replace(config, ppo=replace(config.ppo, envs=8, steps=steps, minibatches=2))
-    state = methods.phases(config)[0].initial(jax.random.key(0), None)
+    state = jax.jit(lambda key: methods.phases(config)[0].initial(key, None))(jax.random.key(0))
     # Old environments, so that some are reset on the way.
     fleet = state.fleet._replace(age=jnp.arange(8) + 1000 - steps)
 

@@ -492,41 +492,6 @@ def test_only_a_policy_with_memory_learns_what_is_seen_at_the_first_step_only():
     assert min(later) > 0.9 * UNKNOWN
 
 
-# One program, however it is run
-
-
-def test_a_vmap_over_seeds_is_a_loop_over_them_and_a_seed_repeats_itself():
-    config, probe = lasting(replace(SMALL, envs=16), 3), Match("always")
-    keys, policies = jax.random.split(jax.random.key(0), 2), [fresh(seed, latent=2) for seed in (0, 1)]
-    both = jax.tree.map(lambda *leaves: jnp.stack(leaves), *policies)
-    together, metrics = jax.jit(jax.vmap(lambda key, policy: train(key, config, probe, policy)))(keys, both)
-    run = jax.jit(lambda key, policy: train(key, config, probe, policy))
-    alone = [run(key, policy) for key, policy in zip(keys, policies, strict=True)]
-    for i, (state, alone_metrics) in enumerate(alone):
-        # 24 updates in float32, in which the products of the two programs are summed in another order: weights of
-        # size 1 differ by 1e-5, and the rewards of the third iteration by as much.
-        for one, two in zip(leaves(state.policy), leaves(together.policy), strict=True):
-            np.testing.assert_allclose(two[i], one, atol=1e-4)
-        np.testing.assert_allclose(metrics["reward"][i], alone_metrics["reward"], rtol=1e-4)
-    again, other = run(keys[1], policies[1])[0], run(keys[0], policies[1])[0]
-    np.testing.assert_array_equal(flat(again.policy), flat(alone[1][0].policy))
-    assert np.abs(flat(other.policy) - flat(again.policy)).max() > 1e-3
-
-
-def test_an_iteration_without_jit_is_one_with_jit():
-    config, probe = replace(SMALL, envs=2, steps=2, epochs=1), Match("first", episode=1)
-    # This generator is one operation: fast without jit too.
-    start = ppo.initial(jax.random.key(0, impl="rbg"), config, probe, fresh(latent=0))
-    compiled, compiled_metrics = jax.jit(lambda state: ppo.iterate(state, config, probe))(start)
-    with jax.disable_jit():
-        plain, plain_metrics = ppo.iterate(start, config, probe)
-    # Two updates at a rate of 3e-3, each of a size that Adam makes of gradients down to its epsilon of 1e-5.
-    np.testing.assert_allclose(flat(plain.policy), flat(compiled.policy), atol=1e-5)
-    assert np.abs(flat(compiled.policy) - flat(start.policy)).max() > 1e-3
-    for name, value in compiled_metrics.items():
-        assert plain_metrics[name] == pytest.approx(float(value), rel=1e-4, abs=1e-6), name
-
-
 # The boat
 
 
