@@ -114,7 +114,7 @@ def record(controller: Controller, platform: str) -> list[State]:
 
 
 def apart(controllers: dict[str, Controller], states: list[State]) -> dict[str, float]:
-    """By policy, how far the graphs' commands are from the pilot's at most, each with its own memory (docs/export.md)."""
+    """By policy, how far the graphs' commands are from the pilot's at most, each with its own memory."""
     found = {}
     for policy in POLICIES:
         same = [controller for name, controller in controllers.items() if name.endswith(policy)]

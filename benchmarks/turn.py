@@ -71,8 +71,9 @@ def expected(name: str, steps: int = 200, runs: int = 256) -> tuple[np.ndarray, 
         window, key = inputs
         none = jnp.zeros((len(off), 0))
         mean, value = policy.evaluate(jax.vmap(task.observe)(fleet), none, none, none)
-        action = mean + jnp.exp(policy.body.log_std) * jax.random.normal(key, mean.shape)
-        draws = task.draws(key, (len(off),))
+        one, two = jax.random.split(key)
+        action = mean + jnp.exp(policy.body.log_std) * jax.random.normal(one, mean.shape)
+        draws = task.draws(two, (len(off),))
         moved, _ = jax.vmap(task.step)(fleet, action, draws)
         paid = jax.vmap(lambda *seen: sum(terms(*seen, 1.0, task.weights).values()))(
             moved.boat, jnp.broadcast_to(window[0], moved.boat.shape), moved.commands[:, 0], fleet.commands[:, 0]

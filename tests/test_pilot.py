@@ -75,7 +75,7 @@ def test_shipped_policies_do_what_their_files_say():
             stated = told[platform]
             vessel = Vessel.load(name.split("specific-")[1] if platform == "trained for" else platform)
             metrics = simulate(Pilot.load(name, vessel), vessel, rounded_rectangle()).metrics()
-            # They were measured on a GPU, which rounds the networks' products to ten bits.
+            # Some were measured on a GPU that rounded the networks' products to ten bits.
             assert metrics.position_cm == pytest.approx(stated["position_cm"], abs=0.01), (name, platform)
             assert metrics.heading_deg == pytest.approx(stated["heading_deg"], abs=0.02), (name, platform)
 

@@ -41,18 +41,12 @@ def lasting(config, iterations):
 
 
 @cache
-def fresh(seed=0, latent=0, recurrent=False):
+def fresh(latent=0, recurrent=False):
     """A policy for the probes."""
-    key = jax.random.key(seed)
+    key = jax.random.key(0)
     if recurrent:
         return Recurrent(Probe.observation_size, Probe.history_size, Probe.action_size, key=key)
     return Teacher(Probe.observation_size, Probe.privileged_size, Probe.action_size, latent, key=key)
-
-
-def train(key, config, probe, policy):
-    """A whole run, as a pure function of its key and the policy it begins with."""
-    state = ppo.initial(key, config, probe, policy)
-    return jax.lax.scan(lambda state, _: ppo.iterate(state, config, probe), state, None, length=config.iterations)
 
 
 OPTIMIZED = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False}
@@ -60,8 +54,11 @@ OPTIMIZED = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_pa
 
 
 def trained(config, probe, policy):
-    run = jax.jit(lambda key: train(key, config, probe, policy)[0].policy, compiler_options=OPTIMIZED)
-    return run(jax.random.key(0))
+    def run(key):
+        state = ppo.initial(key, config, probe, policy)
+        return jax.lax.scan(lambda state, _: ppo.iterate(state, config, probe), state, None, length=config.iterations)
+
+    return jax.jit(lambda key: run(key)[0].policy, compiler_options=OPTIMIZED)(jax.random.key(0))
 
 
 def constant_policy(mean=0.0, value=0.0, log_std=0.0):

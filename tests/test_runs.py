@@ -19,6 +19,7 @@ from safetensors.numpy import load_file
 
 from anyhull import InputError
 from anyhull.cli import main
+from anyhull.cli import train as train_command
 from anyhull.learn import events, files, hosts, methods, ppo, runs
 
 TINY = ["ppo.envs=16", "ppo.steps=8", "ppo.total=640", "ppo.minibatches=2", "ppo.epochs=2"]
@@ -253,6 +254,17 @@ def test_training_does_not_wait_for_a_measure_that_is_being_compiled(tmp_path, m
 
     # Asked for at every look, had at the eighth, ninth and tenth.
     assert alone(counting(10), tmp_path, monkeypatch, compiling, 0.0, report)[1] == 3
+
+
+def test_a_line_shows_the_errors_measured_last_also_where_no_line_was_due(capsys):
+    def report(done, position=None):
+        errors = position and {"position_cm": position, "heading_deg": 0.5}
+        return runs.Report("teacher", done, 100, 1e3, 1.0, {}, errors)
+
+    with train_command.display("teacher") as show:
+        for told in (report(1, 3.0), report(2, 2.0), report(100)):
+            show(told)
+    assert [line.split(", ")[-2] for line in capsys.readouterr().err.splitlines()] == ["3.00 cm", "2.00 cm"]
 
 
 def test_divergence_is_told_in_one_line(tmp_path, monkeypatch, capsys):

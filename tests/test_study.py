@@ -72,7 +72,12 @@ def stored(tmp_path):
             data = {"vessel": "platform-b", "seeds": [curve | {"drop": drop}]}
         else:
             names = ("estimated_position_cm", "estimated_heading_deg", "true_position_cm", "true_heading_deg")
-            found = {key: spread_of(4.0) for key in names} | {"roughness": 0.1, "saturation": 0.05, "arrived": 2, "trials": 2}
+            found = {key: spread_of(4.0) for key in names} | {
+                "roughness": 0.1,
+                "saturation": 0.05,
+                "arrived": 2,
+                "trials": 2,
+            }
             row = name.removeprefix("field-twin-")
             data = {"row": row, "platforms": {"platform-a": found, "platform-b": found}}
         results.save(tmp_path, result(name, data))

@@ -154,8 +154,8 @@ class Helm:
         asked = self._ask(at, estimate, window)
         effort = time.perf_counter() - began
         before = self.guard.reaction
-        # A controller that was not asked, or whose commands did not go out, has nothing to say of the boat.
-        told = self.controller if asked is not None and before in ("run", "hold") else None
+        # A controller that was not asked, or whose commands do not go out, has nothing to say of the boat.
+        told = self.controller if asked is not None and before != "ramp" else None
         latent, read = (getattr(told, name, None) for name in ("latent", "dynamics"))
         dynamics = None if read is None else np.array(read.e)
         if self.status is not None and self.status.stopped:

@@ -148,10 +148,10 @@ def display(method: str) -> Iterator[Callable[[Report], None]]:
         said = [0.0]
 
         def line(report: Report) -> None:
-            now = time.monotonic()
+            now, told = time.monotonic(), _line(report, errors)
             if now - said[0] > 10 or report.iteration == report.iterations:
                 said[0] = now
-                print(_line(report, errors), file=sys.stderr, flush=True)
+                print(told, file=sys.stderr, flush=True)
 
         yield line
         return
@@ -160,6 +160,7 @@ def display(method: str) -> Iterator[Callable[[Report], None]]:
 
 
 def _line(report: Report, errors: dict[str, float]) -> str:
+    """The report in a line, with the errors that were measured last, which are kept in `errors`."""
     if report.tracking:
         errors |= {name: report.tracking[name] for name in ("position_cm", "heading_deg")}
     whose = "seed 0: " if report.seeds > 1 else ""

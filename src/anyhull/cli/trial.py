@@ -16,20 +16,11 @@ from anyhull.cli.output import AsJson, new_table, open_console, print_json, prog
 from anyhull.cli.references import shape
 from anyhull.cli.sail import check_outputs
 from anyhull.errors import RunError
+from anyhull.study import published
 from anyhull.trial.water import WATERS, Water
 
 if TYPE_CHECKING:
     from anyhull.trial.report import Report
-
-PAPER = {
-    ("Platform A", "student"): (4.0, 2.1, 2.5, 1.9),
-    ("Platform A", "mpc"): (4.6, 2.5, 1.9, 2.1),
-    ("Platform A", "ppo-general"): (5.6, 3.0, 2.6, 1.9),
-    ("Platform B", "student"): (4.0, 2.4, 2.0, 1.5),
-    ("Platform B", "mpc"): (4.1, 2.6, 2.9, 3.9),
-    ("Platform B", "ppo-general"): (9.5, 3.4, 2.2, 1.6),
-}
-"""The paper's real-world table: position in cm and heading in degrees, each with its standard deviation."""
 
 
 def trial(
@@ -89,7 +80,7 @@ def trial(
         f"{sea} sea: wind {water.wind:g} m/s, waves {100 * height:.1f} cm every {period:.1f} s, "
         f"current up to {water.current:g} m/s\n"
     )
-    _print(console.print, found, PAPER.get((_platform(setup.vessel.name), _kind(controller_name))))
+    _print(console.print, found, _printed(setup.vessel.name, controller_name))
     for what, file in files.items():
         console.print(f"{what}: {file}", soft_wrap=True)
 
@@ -98,7 +89,7 @@ def _share(on_step: Callable[[float, float], None], done: int, trials: int, time
     on_step(done + time / whole, trials)
 
 
-def _print(say: Callable[..., None], found: Report, paper: tuple[float, float, float, float] | None) -> None:
+def _print(say: Callable[..., None], found: Report, paper: published.Printed | None) -> None:
     table = new_table(["error", "mean", "± trials", "median", "± time", "max", *(["the paper's"] if paper else [])])
     rows = (
         ("position, estimated (cm)", found.estimated_position_cm, paper and paper[:2]),
@@ -106,9 +97,9 @@ def _print(say: Callable[..., None], found: Report, paper: tuple[float, float, f
         ("heading, estimated (deg)", found.estimated_heading_deg, paper and paper[2:]),
         ("heading, true (deg)", found.true_heading_deg, None),
     )
-    for name, value, published in rows:
+    for name, value, theirs in rows:
         numbers = [f"{number:.2f}" for number in (value.mean, value.std, value.median, value.within, value.most)]
-        beside = [f"{published[0]} ± {published[1]}" if published else ""] if paper else []
+        beside = [f"{theirs[0]} ± {theirs[1]}" if theirs else ""] if paper else []
         table.add_row(name, *numbers, *beside)
     say(table)
     say(
@@ -120,9 +111,8 @@ def _print(say: Callable[..., None], found: Report, paper: tuple[float, float, f
         say("noted: " + ", ".join(f"{what} {times}" for what, times in found.events.items()), soft_wrap=True)
 
 
-def _platform(name: str) -> str:
-    return name[: len("Platform A")]
-
-
-def _kind(name: str) -> str:
-    return "mpc" if name.startswith("mpc") else "student" if name == "field" else name
+def _printed(vessel: str, controller: str) -> published.Printed | None:
+    """The paper's own trial of that boat under that controller."""
+    row = {"field": "student", "mpc": "mpc-field", "mpc-paper": "mpc-field"}.get(controller)
+    row = row or controller.removeprefix("field-").split("-platform")[0]
+    return published.FIELD.get(vessel[: len("Platform A")].lower().replace(" ", "-"), {}).get(row)

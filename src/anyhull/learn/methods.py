@@ -71,7 +71,10 @@ class Config:
 
 
 def paper(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
-    """The paper's recipe for a method, in the sea of that name; `vessel` for those trained on one."""
+    """The paper's recipe for a method, in the sea of that name; `vessel` for those trained on one.
+
+    Whoever is to go on the water also meets the errors of an estimator, and magnifies a gain in velocity less.
+    """
     if method not in METHODS:
         raise InputError(unknown("method", method, METHODS))
     boats = Boats()

@@ -147,15 +147,15 @@ def compiling(
             compiled.append(
                 Compiled(
                     pool.submit(hosts.compiled, phase.iterate, state, count) if want else nothing,
-                    pool.submit(measured, zeros, config) if want and host_is_idle() else nothing,
+                    pool.submit(measured, zeros, config) if want and measures_beside() else nothing,
                 )
             )
         yield compiled
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)  # but the process does not end before what is begun has
 
 
-def host_is_idle() -> bool:
+def measures_beside() -> bool:
     """Whether a policy may be measured beside training: not on a CPU's own time, nor out of several devices' order."""
     return jax.default_backend() != "cpu" and jax.device_count() == 1
 

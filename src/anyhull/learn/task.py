@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from anyhull import observation, stream
 from anyhull.dynamics import PERIOD, SUBSTEP
+from anyhull.errors import InputError
 from anyhull.learn.boats import DRAWS as BOAT_DRAWS
 from anyhull.learn.boats import Boats
 from anyhull.learn.motion import move
@@ -107,7 +108,7 @@ class Task:
     noise: tuple[float, float, float, float, float, float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     """Largest standard deviation of the measured state's error (m, m, rad, m/s, m/s, rad/s)."""
     exact: float = 0.5
-    """Share of boats whose measured state has none."""
+    """Share of boats whose measured state has no error, below 1."""
 
     tells_sea: bool = False
     """Whether the privileged vector holds delay, current and force beside the boat."""
@@ -115,6 +116,10 @@ class Task:
     observation_size: ClassVar[int] = OBSERVATION_SIZE
     history_size: ClassVar[int] = HISTORY_SIZE
     action_size: ClassVar[int] = 3
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.exact < 1:
+            raise InputError(f"task.exact = {self.exact}: must be at least 0 and below 1")
 
     @property
     def noisy(self) -> bool:
