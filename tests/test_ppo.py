@@ -492,9 +492,9 @@ def test_only_a_policy_with_memory_learns_what_is_seen_at_the_first_step_only():
 # The boat
 
 
-def test_ten_iterations_on_the_boat_cut_the_tracking_error_to_less_than_two_fifths():
+def test_twenty_iterations_on_the_boat_cut_the_tracking_error_to_less_than_a_tenth():
     task = Task()
-    # The first ten of a hundred iterations, so that the curriculum and the action penalties have hardly begun.
+    # The first twenty of a hundred iterations, so that the curriculum and the action penalties have hardly begun.
     config = lasting(PPO(envs=128, steps=32, minibatches=8, rate=2e-3, final_rate=2e-3), 100)
     e = jnp.array([Vessel.load(name).normalized for name in PLATFORMS])
 
@@ -511,7 +511,7 @@ def test_ten_iterations_on_the_boat_cut_the_tracking_error_to_less_than_two_fift
     state = begin(jax.random.key(0))
     iterate = jax.jit(lambda state: ppo.iterate(state, config, task), compiler_options=OPTIMIZED)
     before = float(error(state.policy))
-    for _ in range(10):
+    for _ in range(20):
         state, _ = iterate(state)
-    # Measured: from 5.1 m down by a factor of 3.4; 4.4 and 2.4 with the next two seeds.
-    assert error(state.policy) < before / 2.5
+    # Measured: from 5.1 m down by a factor of 58; 22 to 81 with the next five seeds.
+    assert error(state.policy) < before / 10

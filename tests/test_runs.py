@@ -25,9 +25,6 @@ from anyhull.learn import events, files, hosts, methods, ppo, runs
 TINY = ["ppo.envs=16", "ppo.steps=8", "ppo.total=640", "ppo.minibatches=2", "ppo.epochs=2"]
 TINY += ["distillation.envs=16", "distillation.steps=8", "distillation.total=384", "distillation.minibatches=2"]
 
-QUICK = "--xla_cpu_multi_thread_eigen=false --xla_backend_optimization_level=0"
-"""One thread each, and programs that are compiled faster than they run."""
-
 TRAIN = """
 import json, os, signal, sys
 from anyhull.learn import files, hosts, methods, runs
@@ -65,7 +62,8 @@ def compiled(tmp_path_factory):
     """The environment of a process with so many devices; compiled programs are shared between processes."""
     cache = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path_factory.mktemp("compiled"))}
     cache["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
-    return lambda n: os.environ | cache | {"XLA_FLAGS": f"{QUICK} --xla_force_host_platform_device_count={n}"}
+    flags = os.environ["XLA_FLAGS"] + " --xla_force_host_platform_device_count="
+    return lambda n: os.environ | cache | {"XLA_FLAGS": f"{flags}{n}"}
 
 
 @pytest.fixture(scope="module")
