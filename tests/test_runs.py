@@ -254,6 +254,13 @@ def test_training_does_not_wait_for_a_measure_that_is_being_compiled(tmp_path, m
     assert alone(counting(10), tmp_path, monkeypatch, compiling, 0.0, report)[1] == 3
 
 
+def test_threads_take_short_turns_while_programs_are_compiled_and_no_longer():
+    before = sys.getswitchinterval()
+    with runs.compiling([], [], [], 1, methods.paper("teacher")):
+        assert sys.getswitchinterval() == pytest.approx(runs.TURN)
+    assert sys.getswitchinterval() == before
+
+
 def test_a_line_shows_the_errors_measured_last_also_where_no_line_was_due(capsys):
     def report(done, position=None):
         errors = position and {"position_cm": position, "heading_deg": 0.5}

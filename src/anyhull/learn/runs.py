@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -33,6 +34,12 @@ PAUSE = 1.0
 
 MOST = 100
 """Iterations between two looks at most."""
+
+TURN = 1e-4
+"""Seconds for which a thread that traces a program may keep the interpreter from one that waits to start an iteration.
+
+With Python's 5 ms some twenty iterations a second get through (docs/speed.md).
+"""
 
 
 class Report(NamedTuple):
@@ -134,7 +141,8 @@ def compiling(
     parts: Sequence[Phase], starts: Sequence[Any], wanted: Sequence[bool], count: int, config: Config
 ) -> Iterator[list[Compiled]]:
     """The phases that are wanted, compiled from shapes in their order by a thread."""
-    pool = ThreadPoolExecutor(1)
+    pool, interval = ThreadPoolExecutor(1), sys.getswitchinterval()
+    sys.setswitchinterval(TURN)
     nothing: Future[Any] = Future()
     nothing.set_result(None)
     policy: Any = None
@@ -152,6 +160,7 @@ def compiling(
             )
         yield compiled
     finally:
+        sys.setswitchinterval(interval)
         pool.shutdown(wait=False, cancel_futures=True)  # but the process does not end before what is begun has
 
 
