@@ -73,12 +73,8 @@ def expected(name: str, steps: int = 200, runs: int = 256) -> tuple[np.ndarray, 
         mean, value = policy.evaluate(jax.vmap(task.observe)(fleet), none, none, none)
         one, two = jax.random.split(key)
         action = mean + jnp.exp(policy.body.log_std) * jax.random.normal(one, mean.shape)
-        draws = task.draws(two, (len(off),))
-        moved, _ = jax.vmap(task.step)(fleet, action, draws)
-        paid = jax.vmap(lambda *seen: sum(terms(*seen, 1.0, task.weights).values()))(
-            moved.boat, jnp.broadcast_to(window[0], moved.boat.shape), moved.commands[:, 0], fleet.commands[:, 0]
-        )
-        return along(moved, window), (paid, value, moved.boat[:, 2])
+        moved, outcome = jax.vmap(task.step)(fleet, action, task.draws(two, (len(off),)))
+        return along(moved, window), (outcome.reward, value, moved.boat[:, 2])
 
     fleet = jax.vmap(task.reset)(jax.random.uniform(jax.random.key(0), (len(off), task.reset_draws)))
     e = jnp.tile(jnp.array(Vessel.load(name).normalized), (len(off), 1))

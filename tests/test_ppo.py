@@ -489,6 +489,20 @@ def test_only_a_policy_with_memory_learns_what_is_seen_at_the_first_step_only():
     assert min(later) > 0.9 * UNKNOWN
 
 
+def test_an_iteration_without_jit_is_one_with_jit():
+    config, probe = replace(SMALL, envs=2, steps=2, epochs=1), Match("first", episode=1)
+    # This generator is one operation: fast without jit too.
+    start = ppo.initial(jax.random.key(0, impl="rbg"), config, probe, fresh(latent=0))
+    compiled, compiled_metrics = jax.jit(lambda state: ppo.iterate(state, config, probe))(start)
+    with jax.disable_jit():
+        plain, plain_metrics = ppo.iterate(start, config, probe)
+    # Two updates at a rate of 3e-3, each of a size that Adam makes of gradients down to its epsilon of 1e-5.
+    np.testing.assert_allclose(flat(plain.policy), flat(compiled.policy), atol=1e-5)
+    assert np.abs(flat(compiled.policy) - flat(start.policy)).max() > 1e-3
+    for name, value in compiled_metrics.items():
+        assert plain_metrics[name] == pytest.approx(float(value), rel=1e-4, abs=1e-6), name
+
+
 # The boat
 
 

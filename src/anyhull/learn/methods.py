@@ -229,9 +229,9 @@ def mean_latent(student: Student, task: Task) -> MeanLatent:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _told(task: Task, boats: int = 4096) -> Array:
+def _told(task: Task) -> Array:
     """What a teacher is told of boats of the training distribution; compiled, since by operations it takes seconds."""
-    uniforms = jax.random.uniform(jax.random.key(0), (boats, task.reset_draws))
+    uniforms = jax.random.uniform(jax.random.key(0), (4096, task.reset_draws))
     return jax.vmap(lambda u: task.privileged(task.reset(u)))(uniforms)
 
 
