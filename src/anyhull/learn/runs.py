@@ -38,7 +38,7 @@ MOST = 100
 TURN = 1e-4
 """Seconds for which a thread that traces a program may keep the interpreter from one that waits to start an iteration.
 
-With Python's 5 ms some twenty iterations a second get through (docs/speed.md).
+With Python's 5 ms no more than twenty iterations a second get through (docs/speed.md).
 """
 
 
