@@ -155,7 +155,9 @@ def compiled(iterate: Callable[[Any], Any], state: Any, seeds: int) -> Callable[
 
 
 def whole(tree: Any) -> Any:
-    """All of a tree on one device of this process; every process must ask for it."""
+    """All of a tree on one device of this process; every process must ask for it. It may be the tree itself."""
+    if jax.device_count() == 1:
+        return tree
     return jax.tree.map(lambda leaf: leaf.addressable_data(0), _gather()(tree))
 
 

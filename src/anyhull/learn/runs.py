@@ -96,9 +96,12 @@ def train(
     owners = [config for config in configs.values() for _ in range(seeds)]
     centers = None if len(configs) == 1 else jnp.array([owner.task.boats.center for owner in owners])
     parts = [spread(config, number, count, centers) for number in range(len(phases(config)))]
-    own = [jax.random.fold_in(jax.random.key(seed), i) for i in range(seeds)]
-    keys = [[jax.random.fold_in(key, number) for key in own] for number in range(len(parts))]
-    starts = [jnp.stack(several * len(configs)) if count > 1 else several[0] for several in keys]
+
+    def keys() -> list[jax.Array]:
+        own = [jax.random.fold_in(jax.random.key(seed), i) for i in range(seeds)]
+        every = [[jax.random.fold_in(key, number) for key in own] for number in range(len(parts))]
+        return [jnp.stack(several * len(configs)) if count > 1 else several[0] for several in every]
+
     checkpoints = [folder / f"checkpoint-{number}.safetensors" for number in range(len(parts))]
     with hosts.first() as leader:
         found = [path if leader and resume and path.exists() else None for path in checkpoints]
@@ -106,8 +109,10 @@ def train(
     ahead = [done < phase.iterations for done, phase in zip(hosts.agreed(*told), parts, strict=True)]
     policy: Any = None
     written: list[Path] = []
-    with compiling(parts, starts, ahead, count, config) as compiled:
+    with compiling(parts, keys, ahead, count, config) as compiled:
+        starts = keys()
         for number, phase in enumerate(parts):
+            compiled[number].start.result()
             state = phase.initial(starts[number], policy)
             with hosts.first() as leader:
                 if path := found[number]:
@@ -115,7 +120,7 @@ def train(
             state = hosts.place(hosts.shared(state), count)
             saving = folder, checkpoints[number], count, checkpoint_every, report
             state = hosts.whole(run(phase, state, compiled[number], config, *saving))
-            policy = phase.policy(state)
+            policy = jax.device_get(phase.policy(state))
             last = number == len(parts) - 1
             if not last and not every_phase:
                 continue
@@ -130,6 +135,8 @@ def train(
 class Compiled(NamedTuple):
     """What is compiled for a phase while other phases run."""
 
+    start: Future[Any]
+    """Done when the phase's first state has nothing more to compile."""
     program: Future[Callable[[Any], Any]]
     """The iteration."""
     measure: Future[Any]
@@ -138,34 +145,48 @@ class Compiled(NamedTuple):
 
 @contextmanager
 def compiling(
-    parts: Sequence[Phase], starts: Sequence[Any], wanted: Sequence[bool], count: int, config: Config
+    parts: Sequence[Phase], keys: Callable[[], list[jax.Array]], wanted: Sequence[bool], count: int, config: Config
 ) -> Iterator[list[Compiled]]:
-    """The phases that are wanted, compiled from shapes in their order by a thread."""
-    pool, interval = ThreadPoolExecutor(1), sys.getswitchinterval()
+    """The phases that are wanted, compiled from shapes in their order.
+
+    A thread compiles the iterations. Another begins with and measures policies of zeros, once the first iteration,
+    which all else waits for, is compiled.
+    """
+    programs, others, interval = ThreadPoolExecutor(1), ThreadPoolExecutor(1), sys.getswitchinterval()
     sys.setswitchinterval(TURN)
     nothing: Future[Any] = Future()
     nothing.set_result(None)
+
+    def begun(number: int, policy: Any) -> Any:
+        return parts[number].initial(keys()[number], policy)
+
     policy: Any = None
     compiled = []
     try:
-        for phase, start, want in zip(parts, starts, wanted, strict=True):
-            state = jax.eval_shape(phase.initial, start, policy)
+        for number, (phase, key, want) in enumerate(zip(parts, jax.eval_shape(keys), wanted, strict=True)):
+            first, beside = want and not any(wanted[:number]), want and has_time_beside()
+            state, before = jax.eval_shape(phase.initial, key, policy), _zeros(policy)
             policy = jax.eval_shape(phase.policy, state)
-            zeros = jax.tree.map(lambda leaf: np.zeros(leaf.shape[count > 1 :], leaf.dtype), policy)
-            compiled.append(
-                Compiled(
-                    pool.submit(hosts.compiled, phase.iterate, state, count) if want else nothing,
-                    pool.submit(measured, zeros, config) if want and measures_beside() else nothing,
-                )
-            )
+            program = programs.submit(hosts.compiled, phase.iterate, state, count) if want else nothing
+            if first:
+                others.submit(wait, [program])
+            start = others.submit(begun, number, before) if beside and not first else nothing
+            some = _zeros(policy) if count == 1 else jax.tree.map(lambda leaf: leaf[0], _zeros(policy))
+            measure = others.submit(measured, some, config) if beside else nothing
+            compiled.append(Compiled(start, program, measure))
         yield compiled
     finally:
         sys.setswitchinterval(interval)
-        pool.shutdown(wait=False, cancel_futures=True)  # but the process does not end before what is begun has
+        for pool in (programs, others):
+            pool.shutdown(wait=False, cancel_futures=True)  # but the process does not end before what is begun has
 
 
-def measures_beside() -> bool:
-    """Whether a policy may be measured beside training: not on a CPU's own time, nor out of several devices' order."""
+def _zeros(shapes: Any) -> Any:
+    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
+
+
+def has_time_beside() -> bool:
+    """Whether more may run beside training: not on a CPU's own time, nor out of several devices' order."""
     return jax.default_backend() != "cpu" and jax.device_count() == 1
 
 
