@@ -72,9 +72,8 @@ def test_shipped_policies_do_what_their_files_say():
         for platform, stated in Pilot.load(name, Vessel.load("roboat-1")).about["metrics"]["platforms"].items():
             vessel = Vessel.load(name.split("specific-")[1] if platform == "trained for" else platform)
             metrics = simulate(Pilot.load(name, vessel), vessel, rounded_rectangle()).metrics()
-            # Some were measured on a GPU that rounded the networks' products to ten bits.
-            assert metrics.position_cm == pytest.approx(stated["position_cm"], abs=0.01), (name, platform)
-            assert metrics.heading_deg == pytest.approx(stated["heading_deg"], abs=0.02), (name, platform)
+            assert metrics.position_cm == pytest.approx(stated["position_cm"], abs=0.001), (name, platform)
+            assert metrics.heading_deg == pytest.approx(stated["heading_deg"], abs=0.005), (name, platform)
 
 
 def test_the_student_shows_what_it_thinks_of_the_boat():

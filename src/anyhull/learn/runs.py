@@ -112,7 +112,7 @@ def train(
     with compiling(parts, keys, ahead, count, config) as compiled:
         starts = keys()
         for number, phase in enumerate(parts):
-            compiled[number].start.result()
+            wait([compiled[number].start])
             state = phase.initial(starts[number], policy)
             with hosts.first() as leader:
                 if path := found[number]:
@@ -149,16 +149,16 @@ def compiling(
 ) -> Iterator[list[Compiled]]:
     """The phases that are wanted, compiled from shapes in their order.
 
-    A thread compiles the iterations. Another begins with and measures policies of zeros, once the first iteration,
-    which all else waits for, is compiled.
+    One thread compiles the iterations. Another starts the later phases from policies of zeros, and measures such, once
+    the first iteration is compiled, for which all else waits.
     """
     programs, others, interval = ThreadPoolExecutor(1), ThreadPoolExecutor(1), sys.getswitchinterval()
     sys.setswitchinterval(TURN)
     nothing: Future[Any] = Future()
     nothing.set_result(None)
 
-    def begun(number: int, policy: Any) -> Any:
-        return parts[number].initial(keys()[number], policy)
+    def rehearse(number: int, policy: Any) -> None:
+        parts[number].initial(keys()[number], policy)
 
     policy: Any = None
     compiled = []
@@ -169,8 +169,8 @@ def compiling(
             policy = jax.eval_shape(phase.policy, state)
             program = programs.submit(hosts.compiled, phase.iterate, state, count) if want else nothing
             if first:
-                others.submit(wait, [program])
-            start = others.submit(begun, number, before) if beside and not first else nothing
+                others.submit(program.exception)
+            start = others.submit(rehearse, number, before) if beside and not first else nothing
             some = _zeros(policy) if count == 1 else jax.tree.map(lambda leaf: leaf[0], _zeros(policy))
             measure = others.submit(measured, some, config) if beside else nothing
             compiled.append(Compiled(start, program, measure))
