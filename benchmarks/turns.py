@@ -3,7 +3,7 @@
     python turns.py
 
 Training starts an iteration's program over and over while a thread traces and compiles the next phase's
-(`anyhull.learn.runs.compiling`); an update of the first-order teacher takes 8 ms on a GPU, so it wants 125 a second.
+(`anyhull.learn.ahead.compiling`); an update of the first-order teacher takes 8 ms on a GPU, so it wants 125 a second.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from anyhull.learn import methods, runs
+from anyhull.learn import ahead, methods, runs
 
 SECONDS = 5.0
 
@@ -35,7 +35,7 @@ def main() -> None:
     teacher = runs.spread(methods.first_order("student"), 0, 1)
     state = jax.eval_shape(teacher.initial, jax.random.key(0), None)
     print(f"no other thread                 {rate():8.0f} a second")
-    for turn in (sys.getswitchinterval(), runs.TURN):
+    for turn in (sys.getswitchinterval(), ahead.TURN):
         sys.setswitchinterval(turn)
         over = threading.Event()
 

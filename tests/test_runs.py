@@ -20,7 +20,7 @@ from safetensors.numpy import load_file
 from anyhull import InputError
 from anyhull.cli import main
 from anyhull.cli import train as train_command
-from anyhull.learn import events, files, hosts, methods, ppo, runs
+from anyhull.learn import ahead, events, files, hosts, methods, ppo, runs
 
 TINY = ["ppo.envs=16", "ppo.steps=8", "ppo.total=640", "ppo.minibatches=2", "ppo.epochs=2"]
 TINY += ["distillation.envs=16", "distillation.steps=8", "distillation.total=384", "distillation.minibatches=2"]
@@ -28,7 +28,7 @@ TINY += ["distillation.envs=16", "distillation.steps=8", "distillation.total=384
 TRAIN = """
 import json, os, signal, sys
 import jax
-from anyhull.learn import files, hosts, methods, runs
+from anyhull.learn import ahead, files, hosts, methods, runs
 
 method, folder, tiny, seeds, resume, kill_report, kill_save, measured, place = json.loads(sys.argv[1])
 if place:
@@ -53,7 +53,7 @@ def save_file(tensors, path, metadata):
 
 files.save_file = save_file
 if not resume and jax.device_count() == 1:  # as on a GPU, and without it when resumed: the weights are the same
-    runs.has_time_beside = lambda: True
+    ahead.has_time_beside = lambda: True
 if not measured:
     runs.tracking, runs.measured = lambda *_: None, lambda *_: {}
 runs.train(config, folder, seeds=seeds, resume=resume, checkpoint_every=0.0, report=report)
@@ -221,7 +221,7 @@ def counting(iterations, reward=1.0):
 
 
 def alone(phase, folder, monkeypatch, measure, every, report):
-    """A phase run by itself; what its policy's errors were."""
+    """A phase run by itself: its state at the end, and how often its policy was measured."""
     measured = []
     monkeypatch.setattr(runs, "tracking", lambda *_: measured.append(1) or {"position_cm": 0.0, "heading_deg": 0.0})
     program = Future()
@@ -229,7 +229,7 @@ def alone(phase, folder, monkeypatch, measure, every, report):
     state = hosts.place(phase.initial(None, None), 1)
     place = folder, folder / "checkpoint.safetensors"
     options = methods.paper("teacher"), *place, 1, every, report
-    return runs.run(phase, state, runs.Compiled(measure, program, measure), *options), len(measured)
+    return runs.run(phase, state, ahead.Compiled(measure, program, measure), *options), len(measured)
 
 
 @pytest.mark.parametrize(
@@ -239,8 +239,8 @@ def test_looks_are_as_seldom_as_the_pace_allows(checkpoint_every, looks, tmp_pat
     monkeypatch.setattr(runs, "PAUSE", 1e3)  # a second, for iterations that take milliseconds
     seen, ready = [], Future()
     ready.set_result(None)
-    told = lambda report: seen.append(report.iteration)  # noqa: E731
-    state, _ = alone(counting(205), tmp_path, monkeypatch, ready, checkpoint_every, told)
+    options = monkeypatch, ready, checkpoint_every, lambda report: seen.append(report.iteration)
+    state, _ = alone(counting(205), tmp_path, *options)
     assert seen == looks
     assert int(state.iteration) == 205
     assert load_file(str(tmp_path / "checkpoint.safetensors"))["iteration"] == 205
@@ -259,8 +259,8 @@ def test_training_does_not_wait_for_a_measure_that_is_being_compiled(tmp_path, m
 
 def test_threads_take_short_turns_while_programs_are_compiled_and_no_longer():
     before = sys.getswitchinterval()
-    with runs.compiling([], list, [], 1, methods.paper("teacher")):
-        assert sys.getswitchinterval() == pytest.approx(runs.TURN)
+    with ahead.compiling([], list, [], 1, print):
+        assert sys.getswitchinterval() == pytest.approx(ahead.TURN)
     assert sys.getswitchinterval() == before
 
 

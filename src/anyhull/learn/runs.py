@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +18,7 @@ import numpy as np
 from anyhull.errors import InputError, RunError
 from anyhull.files import whole
 from anyhull.learn import events, files, hosts
+from anyhull.learn.ahead import Compiled, compiling
 from anyhull.learn.boats import Boats
 from anyhull.learn.evaluate import latent_range, track
 from anyhull.learn.methods import Config, Phase, acting, phases
@@ -34,12 +33,6 @@ PAUSE = 1.0
 
 MOST = 100
 """Iterations between two looks at most."""
-
-TURN = 1e-4
-"""Seconds for which a thread that traces a program may keep the interpreter from one that waits to start an iteration.
-
-With Python's 5 ms no more than twenty iterations a second get through (docs/speed.md).
-"""
 
 
 class Report(NamedTuple):
@@ -106,10 +99,10 @@ def train(
     with hosts.first() as leader:
         found = [path if leader and resume and path.exists() else None for path in checkpoints]
         told = [files.read_about(path)["about"]["iteration"] if path else 0 for path in found]
-    ahead = [done < phase.iterations for done, phase in zip(hosts.agreed(*told), parts, strict=True)]
+    wanted = [done < phase.iterations for done, phase in zip(hosts.agreed(*told), parts, strict=True)]
     policy: Any = None
     written: list[Path] = []
-    with compiling(parts, keys, ahead, count, config) as compiled:
+    with compiling(parts, keys, wanted, count, lambda policy: measured(policy, config)) as compiled:
         starts = keys()
         for number, phase in enumerate(parts):
             wait([compiled[number].start])
@@ -130,64 +123,6 @@ def train(
                     every = zip(names, policies(phase, state, count), owners, strict=True)
                     written = [files.save_policy(*saved, measured(*saved[1:])) for saved in every]
     return written
-
-
-class Compiled(NamedTuple):
-    """What is compiled for a phase while other phases run."""
-
-    start: Future[Any]
-    """Done when the phase's first state has nothing more to compile."""
-    program: Future[Callable[[Any], Any]]
-    """The iteration."""
-    measure: Future[Any]
-    """Done when measuring a policy of this phase has nothing more to compile."""
-
-
-@contextmanager
-def compiling(
-    parts: Sequence[Phase], keys: Callable[[], list[jax.Array]], wanted: Sequence[bool], count: int, config: Config
-) -> Iterator[list[Compiled]]:
-    """The phases that are wanted, compiled from shapes in their order.
-
-    One thread compiles the iterations. Another starts the later phases from policies of zeros, and measures such, once
-    the first iteration is compiled, for which all else waits.
-    """
-    programs, others, interval = ThreadPoolExecutor(1), ThreadPoolExecutor(1), sys.getswitchinterval()
-    sys.setswitchinterval(TURN)
-    nothing: Future[Any] = Future()
-    nothing.set_result(None)
-
-    def rehearse(number: int, policy: Any) -> None:
-        parts[number].initial(keys()[number], policy)
-
-    policy: Any = None
-    compiled = []
-    try:
-        for number, (phase, key, want) in enumerate(zip(parts, jax.eval_shape(keys), wanted, strict=True)):
-            first, beside = want and not any(wanted[:number]), want and has_time_beside()
-            state, before = jax.eval_shape(phase.initial, key, policy), _zeros(policy)
-            policy = jax.eval_shape(phase.policy, state)
-            program = programs.submit(hosts.compiled, phase.iterate, state, count) if want else nothing
-            if first:
-                others.submit(program.exception)
-            start = others.submit(rehearse, number, before) if beside and not first else nothing
-            some = _zeros(policy) if count == 1 else jax.tree.map(lambda leaf: leaf[0], _zeros(policy))
-            measure = others.submit(measured, some, config) if beside else nothing
-            compiled.append(Compiled(start, program, measure))
-        yield compiled
-    finally:
-        sys.setswitchinterval(interval)
-        for pool in (programs, others):
-            pool.shutdown(wait=False, cancel_futures=True)  # but the process does not end before what is begun has
-
-
-def _zeros(shapes: Any) -> Any:
-    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
-
-
-def has_time_beside() -> bool:
-    """Whether more may run beside training: not on a CPU's own time, nor out of several devices' order."""
-    return jax.default_backend() != "cpu" and jax.device_count() == 1
 
 
 def paths(folder: Path, stem: str, seeds: int, names: Sequence[str] = ("",)) -> list[Path]:
