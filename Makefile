@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench pictures clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -18,9 +18,14 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy --allow-untyped-defs --allow-untyped-calls --allow-incomplete-defs tests
 
 bench: $(READY)
 	cd benchmarks && ../$(BIN)/python mpc.py && ../$(BIN)/python pilot.py && ../$(BIN)/python environment.py
+
+pictures: $(READY)
+	$(BIN)/python docs/architecture/draw.py
+	$(BIN)/anyhull simulate --vessel platform-b --sea field --animate docs/lap.gif
 
 # The pins name the CPU build of JAX, and every package that the tests need.
 $(READY): requirements.txt pyproject.toml

@@ -1,11 +1,11 @@
-"""An hour of operation under random faults, in simulated time, and how often something that must hold did not.
+"""An hour of operation under random faults, in simulated time, and the violations of the safety invariants.
 
     python benchmarks/faults.py --json benchmarks/results/faults.json
 
-Messages pass as bytes between the twin of Platform A and its pilot, and every 15 s on average one of the faults of
-`anyhull.trial.faults` strikes, for up to 8 s: fixes lost, headings turned about, NaN, duplicates, messages held up and
-out of order, clocks set by up to a day, the boat restarted, the pilot frozen, garbage, either direction of the link
-lost. The reference is the paper's rectangle, over and over. Ten seconds after a hand over somebody rearms the guard.
+Messages pass as bytes between the twin of Platform A and its autopilot, with a fault of `anyhull.twin.faults` every
+15 s on average, for up to 8 s: fixes lost, headings flipped, NaN, duplicates, messages delayed and reordered, clocks
+set by up to a day, the boat restarted, the pilot frozen, garbage, either direction of the link
+lost. The reference is the paper's rectangle, repeated. The guard is rearmed ten seconds after a handover.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ import numpy as np
 from machine import describe
 
 from anyhull import rounded_rectangle
-from anyhull.boat.setup import Setup
 from anyhull.cli.controllers import controller
-from anyhull.files import whole
-from anyhull.trial.faults import Rig, random_faults
+from anyhull.files import atomic_write
+from anyhull.onboard.setup import Setup
+from anyhull.twin.faults import Rig, random_faults
 
 BOAT = Path(__file__).parents[1] / "examples" / "boat.toml"
 
@@ -41,13 +41,13 @@ def main() -> None:
     options = parser.parse_args()
     seconds, setup = 3600 * options.hours, Setup.load(BOAT)
     faults = random_faults(seconds, np.random.default_rng(options.seed))
-    steers = controller(options.controller, setup.vessel)
-    rig = Rig(setup, steers, rounded_rectangle(laps=1000), faults, seed=options.seed)
-    began, rearmed, handed = time.perf_counter(), 0, 0.0
+    chosen = controller(options.controller, setup.vessel)
+    rig = Rig(setup, chosen, rounded_rectangle(laps=1000), faults, seed=options.seed)
+    began, rearmed, handed_over = time.perf_counter(), 0, 0.0
     while rig.time < seconds:
         rig.run(1.0)
-        handed = handed + 1 if rig.helm.guard.reaction == "hand over" else 0.0
-        if handed >= 10 and rig.helm.guard.rearm():
+        handed_over = handed_over + 1 if rig.autopilot.guard.reaction == "handover" else 0.0
+        if handed_over >= 10 and rig.autopilot.guard.rearm():
             rearmed += 1
     found = {
         "hours": options.hours,
@@ -55,18 +55,18 @@ def main() -> None:
         "controller": options.controller,
         "violations": rig.violations,
         "faults": dict(Counter(fault.kind for fault in faults)),
-        "running_share": rig.ran * 0.1 / seconds,
-        "stops": rig.helm.notes.counts["stop"],
+        "running_share": rig.running * 0.1 / seconds,
+        "stops": rig.autopilot.event_log.counts["stop"],
         "watchdog_stops": rig.trips + rig.twin.firmware.trips,
         "rearmed": rearmed,
-        "noted": dict(rig.helm.notes.counts.most_common()),
-        "refused": dict(rig.refused.most_common()),
+        "event_counts": dict(rig.autopilot.event_log.counts.most_common()),
+        "rejected": dict(rig.rejected.most_common()),
         "wall_s": round(time.perf_counter() - began, 1),
     }
     for name, value in found.items():
         print(f"{name}: {value}")
     if options.json:
-        with whole(options.json) as temporary:
+        with atomic_write(options.json) as temporary:
             temporary.write_text(json.dumps({"machine": describe("numpy", "daqp"), **found}, indent=2) + "\n")
 
 

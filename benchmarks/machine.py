@@ -1,27 +1,23 @@
-"""What a benchmark ran on."""
+"""The machine of a benchmark, and the file of its results."""
 
 from __future__ import annotations
 
-import importlib.metadata
-import os
-import platform
+import json
 from pathlib import Path
+from typing import Any
+
+from anyhull.files import atomic_write
+from anyhull.study.results import hardware, versions
 
 
-def describe(*packages: str) -> dict[str, object]:
-    """Processor, cores, Python and the versions of `packages` (by default JAX's and NumPy's)."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    found: dict[str, object] = {
-        "processor": names[0] if names else platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-    }
-    for package in packages or ("jax", "numpy"):
-        found[package] = importlib.metadata.version(package)
-    if "jax" in found:
-        import jax
+def describe(*packages: str) -> dict[str, Any]:
+    """Processor, cores and the versions of Python and of `packages` (by default JAX and NumPy), with JAX its device."""
+    packages = packages or ("jax", "numpy")
+    return hardware("jax" in packages) | versions(packages)
 
-        found["device"] = jax.devices()[0].device_kind
-    return found
+
+def save(path: Path | None, results: dict[str, Any]) -> None:
+    """Write the results as JSON, if a path is given."""
+    if path:
+        with atomic_write(path) as temporary:
+            temporary.write_text(json.dumps(results, indent=1) + "\n")

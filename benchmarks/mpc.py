@@ -1,10 +1,10 @@
-"""Which CasADi solver the MPC should use, and how accurate and fast the MPC is that we ship.
+"""Speed of CasADi's solvers on the problems of the MPC, and accuracy and speed of the shipped MPC.
 
     python benchmarks/mpc.py --json benchmarks/results/mpc.json
 
-The candidates all solve the same recorded problems: every third step of the rectangle runs of the five platforms in
-the tunings `tight` and `paper`, each from the guess that the shipped controller had; a penalty on change, as `field`
-has it, is not a problem in stages, which one of the candidates needs. On a shared machine only ratios mean much.
+All candidates solve the same recorded problems: every third step of the rectangle runs of the five platforms with the
+tunings `tight` and `paper`, from the initial guess of the shipped controller. The tuning `field` is left out: its
+penalty on |Δτ| couples stages, which one of the candidates cannot handle. On a shared machine compare ratios only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import os
 os.environ["OMP_NUM_THREADS"] = "1"  # one core, as on a boat; read when the libraries below are loaded
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,13 +22,12 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from machine import describe
+from machine import describe, save
 
 from anyhull import Vessel, rounded_rectangle, simulate
 from anyhull.control import mpc
-from anyhull.files import whole
+from anyhull.paper import PLATFORMS
 from anyhull.reference import PREVIEW
-from anyhull.vessel import PLATFORMS
 
 QUIET = {"print_time": False, "error_on_fail": False}
 SQP = {key: value for key, value in mpc.OPTIONS.items() if not key.startswith("qpsol")} | {"max_iter": 50}
@@ -69,7 +67,7 @@ CANDIDATES: dict[str, tuple[str, dict[str, Any], str, str]] = {
 """Name -> CasADi's solver and its options, shooting, Hessian."""
 
 
-class Watched:
+class Recorder:
     """The shipped MPC, with the time of every step (s) and the problems it solved."""
 
     def __init__(self, vessel: Vessel, tuning: str) -> None:
@@ -78,12 +76,12 @@ class Watched:
         self.problems: list[tuple[Any, Any]] = []
         solver = self.mpc._solver
 
-        def watched(**call: Any) -> Any:
+        def recorded(**call: Any) -> Any:
             self.problems.append((np.array(call["x0"]).ravel(), call["p"]))
             return solver(**call)
 
-        watched.stats = solver.stats  # type: ignore[attr-defined]
-        self.mpc._solver = watched
+        recorded.stats = solver.stats  # type: ignore[attr-defined]
+        self.mpc._solver = recorded
 
     def reset(self) -> None:
         self.mpc.reset()
@@ -112,12 +110,12 @@ def build(vessel: Vessel, tuning: str, candidate: str) -> Callable[[Any, Any], t
         hessian = ca.Function("hessian", [a, p, scale, none], [scale * square])
         bound = np.ones(3 * PREVIEW)
     if shooting == "stages":
-        # Fatrop wants the first state among the unknowns too, held by a constraint of the first stage,
-        # and the gaps as next state minus prediction.
+        # Fatrop needs the first state among the unknowns, fixed by a constraint of the first stage, and the gaps as
+        # next state minus prediction.
         first = ca.SX.sym("s_0", 6)
         gaps = -ca.substitute(nlp["g"], nlp["p"][:3], first[3:])
-        held = first - ca.vertcat(0, 0, 0, nlp["p"][:3])
-        nlp = {**nlp, "x": ca.vertcat(first, nlp["x"]), "g": ca.vertcat(gaps[:6], held, gaps[6:])}
+        fixed = first - ca.vertcat(0, 0, 0, nlp["p"][:3])
+        nlp = {**nlp, "x": ca.vertcat(first, nlp["x"]), "g": ca.vertcat(gaps[:6], fixed, gaps[6:])}
     if curvature == "Gauss-Newton":
         options = {**options, "hess_lag": hessian}
     call = ca.nlpsol("candidate", solver, nlp, options)
@@ -138,14 +136,13 @@ def build(vessel: Vessel, tuning: str, candidate: str) -> Callable[[Any, Any], t
 
 
 def compare(problems: dict[tuple[str, str], list[tuple[Any, Any]]]) -> dict[str, dict[str, float | str]]:
-    """Time per solve, share of successes, and largest distance from IPOPT's first command, by candidate.
+    """Time per solve, fraction of successes, and largest difference from IPOPT's first command, by candidate.
 
-    The candidates take turns at each problem, in changing order, so that whatever else the machine does slows them
-    all alike.
+    The candidates solve each problem in random order, so that other load on the machine affects all of them equally.
     """
     seconds: dict[str, list[float]] = {name: [] for name in CANDIDATES}
     successes: dict[str, list[bool]] = {name: [] for name in CANDIDATES}
-    off: dict[str, list[float]] = {name: [] for name in CANDIDATES}
+    differences: dict[str, list[float]] = {name: [] for name in CANDIDATES}
     errors: dict[str, str] = {}
     order = np.random.default_rng(0)
     for (vessel, tuning), recorded in problems.items():
@@ -162,12 +159,12 @@ def compare(problems: dict[tuple[str, str], list[tuple[Any, Any]]]) -> dict[str,
                 seconds[name].append(time.perf_counter() - begin)
                 successes[name].append(success)
             for name, command in commands.items():
-                off[name].append(float(np.abs(command - commands["ipopt"]).max()))
+                differences[name].append(float(np.abs(command - commands["ipopt"]).max()))
     return {
         name: {
             **times(seconds[name]),
             "success": float(np.mean(successes[name])),
-            "off": max(off[name], default=np.nan),
+            "difference": max(differences[name], default=np.nan),
         }
         | ({"error": errors[name]} if name in errors else {})
         for name in CANDIDATES
@@ -182,21 +179,21 @@ def times(seconds: list[float]) -> dict[str, float]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Nothing reaches the terminal: some of the solvers cannot be told to be silent."""
-    kept, nowhere = [os.dup(1), os.dup(2)], os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1), os.dup2(nowhere, 2)
+    """Standard output and error to /dev/null: some of the solvers have no silent mode."""
+    copies, null = [os.dup(1), os.dup(2)], os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1), os.dup2(null, 2)
     try:
         yield
     finally:
-        for target, copy in zip((1, 2), kept, strict=True):
+        for target, copy in zip((1, 2), copies, strict=True):
             os.dup2(copy, target)
             os.close(copy)
-        os.close(nowhere)
+        os.close(null)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Accuracy and speed of the MPC, and of the solvers it could use.")
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here too")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the results here as well")
     arguments = parser.parse_args()
 
     results: dict[str, Any] = {"machine": describe("numpy", "casadi"), "accuracy": {}, "step_ms": {}}
@@ -208,13 +205,13 @@ def main() -> None:
         table = {}
         for name in PLATFORMS:
             vessel = Vessel.load(name)
-            boat = Watched(vessel, tuning)
-            metrics = simulate(boat, vessel, rounded_rectangle()).metrics()
+            controller = Recorder(vessel, tuning)
+            metrics = simulate(controller, vessel, rounded_rectangle()).metrics()
             table[name] = {"position_cm": metrics.position_cm, "heading_deg": metrics.heading_deg}
             if mpc.TUNINGS[tuning].rate == 0:
-                problems[name, tuning] = boat.problems[::3]
-            seconds += boat.seconds
-            worst = max(worst, times(boat.seconds)["p99"])
+                problems[name, tuning] = controller.problems[::3]
+            seconds += controller.seconds
+            worst = max(worst, times(controller.seconds)["p99"])
         table["mean"] = {key: float(np.mean([row[key] for row in table.values()])) for key in table[PLATFORMS[0]]}
         results["accuracy"][tuning] = table
         for name, row in table.items():
@@ -225,14 +222,12 @@ def main() -> None:
                 **results["step_ms"][tuning]
             )
         )
-    print("solvers, ms per solve                     p50    p99     max   success   off by")
+    print("solvers, ms per solve                     p50    p99     max   success  difference")
     with quiet():
         results["solvers_ms"] = compare(problems)
     for name, row in results["solvers_ms"].items():
-        print("  {:36s} {p50:6.2f} {p99:6.2f} {max:7.2f} {success:9.4f} {off:9.1e}".format(name, **row))
-    if arguments.json:
-        with whole(arguments.json) as temporary:
-            temporary.write_text(json.dumps(results, indent=2) + "\n")
+        print("  {:36s} {p50:6.2f} {p99:6.2f} {max:7.2f} {success:9.4f} {difference:11.1e}".format(name, **row))
+    save(arguments.json, results)
 
 
 if __name__ == "__main__":

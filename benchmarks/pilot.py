@@ -1,11 +1,11 @@
-"""How long a step takes: the pilot in NumPy, the same policy as an ONNX graph, and the MPC that it stands beside.
+"""Time of a step: the pilot in NumPy, the same policy as an ONNX graph, and the MPC.
 
     cd benchmarks && python pilot.py --json results/pilot.json
 
-One core, one thread. What they answer was recorded on laps of the paper's rectangle in the field sea, on the five
-platforms: the policies' under the shipped `field` policy, the MPC's under itself, as it reckons with its own commands.
-They take turns of some hundred steps, so that whatever else the machine does slows them all alike; within a turn each
-runs alone, with its own numbers in the cache.
+One core, one thread. The inputs are recorded on laps of the paper's rectangle in the field sea with the five platforms:
+those of the policies under the shipped `field` policy, those of the MPC under itself, since it predicts with its own
+commands. The controllers run in blocks of some hundred steps in turn, so that other load on the machine affects all
+of them equally and each has its data in the cache.
 """
 
 from __future__ import annotations
@@ -15,24 +15,22 @@ import os
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when the libraries below are loaded
 
 import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime
-from machine import describe
+from machine import describe, save
 
 from anyhull import Pilot, Sea, Vessel, rounded_rectangle, simulate
 from anyhull.control import MPC
 from anyhull.controller import Controller
 from anyhull.export import build
-from anyhull.files import whole
-from anyhull.vessel import PLATFORMS
+from anyhull.paper import PLATFORMS
 
-TURN, WARM = 200, 20
-"""Steps that one takes before the next has its turn, and those of them that are not counted."""
+BLOCK, WARM_UP = 200, 20
+"""Steps of a block, and those at its start that are not counted."""
 
 POLICIES = ("field", "ideal")
 
@@ -40,7 +38,7 @@ State = tuple[Any, Any, Any]
 
 
 class Recorder:
-    """A controller, with what it was asked."""
+    """A controller, with the inputs of its steps."""
 
     def __init__(self, controller: Controller) -> None:
         self.controller = controller
@@ -78,11 +76,11 @@ class Graph:
 
 
 class Bound(Graph):
-    """The same with inputs and outputs bound once to arrays that are filled in place, as a loop on a boat would."""
+    """The same with inputs and outputs bound once to arrays that are filled in place, as in a loop on a boat."""
 
     def reset(self) -> None:
         self.arrays: dict[str, Any] = {}
-        self.values = []  # the binding does not keep them alive
+        self.values = []  # the binding holds no references
         self.binding = self.session.io_binding()
         for ends, bind in (
             (self.session.get_inputs(), self.binding.bind_ortvalue_input),
@@ -107,14 +105,14 @@ class Bound(Graph):
 
 
 def record(controller: Controller, platform: str) -> list[State]:
-    """What the boat met on a lap."""
+    """The inputs of the controller on a lap."""
     recorder = Recorder(controller)
     simulate(recorder, Vessel.load(platform), rounded_rectangle(), Sea.preset("field"), seed=PLATFORMS.index(platform))
     return recorder.states
 
 
-def apart(controllers: dict[str, Controller], states: list[State]) -> dict[str, float]:
-    """By policy, how far the graphs' commands are from the pilot's at most, each with its own memory."""
+def differences(controllers: dict[str, Controller], states: list[State]) -> dict[str, float]:
+    """By policy, the largest difference between the graphs' commands and the pilot's, each with its own memory."""
     found = {}
     for policy in POLICIES:
         same = [controller for name, controller in controllers.items() if name.endswith(policy)]
@@ -122,28 +120,28 @@ def apart(controllers: dict[str, Controller], states: list[State]) -> dict[str, 
             controller.reset()
         commands = np.array([[np.array(controller.step(*state)) for controller in same] for state in states])
         found[policy] = float(np.abs(commands[:, 1:] - commands[:, :1]).max())
-    assert max(found.values()) < 5e-5  # a memory gathers rounding over a lap, no more
+    assert max(found.values()) < 5e-5  # the memory accumulates rounding errors over a lap
     return found
 
 
 def measure(laps: dict[str, tuple[Controller, list[State]]], seconds: dict[str, list[float]]) -> None:
-    """Add the seconds of each step to those of its name."""
+    """Append the seconds of each step to those of its controller."""
     for controller, _ in laps.values():
         controller.reset()
-    for begin in range(0, max(len(states) for _, states in laps.values()), TURN):
+    for begin in range(0, max(len(states) for _, states in laps.values()), BLOCK):
         for name, (controller, states) in laps.items():
             taken = []
-            for state in states[begin : begin + TURN]:
+            for state in states[begin : begin + BLOCK]:
                 start = time.perf_counter()
                 controller.step(*state)
                 taken.append(time.perf_counter() - start)
-            seconds.setdefault(name, []).extend(taken[WARM:])
+            seconds.setdefault(name, []).extend(taken[WARM_UP:])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Time of a step: pilot, ONNX graph and MPC.")
-    parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures here too")
-    parser.add_argument("--rounds", type=int, default=5, help="times that the recorded laps are answered")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the results here as well")
+    parser.add_argument("--rounds", type=int, default=5, help="repetitions of the recorded laps")
     arguments = parser.parse_args()
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
@@ -151,28 +149,27 @@ def main() -> None:
     for what, build_one in (("pilot", Pilot.load), ("onnx, bound", Bound), ("onnx, dictionary", Graph)):
         learned |= {f"{what}, {policy}": build_one(policy) for policy in POLICIES}
     seconds: dict[str, list[float]] = {}
-    agreement = {}
+    by_platform = {}
     for name in PLATFORMS:
         states, mpc = record(Pilot.load("field"), name), MPC(Vessel.load(name), "field")
-        agreement[name] = apart(learned, states)
+        by_platform[name] = differences(learned, states)
         laps = {what: (controller, states) for what, controller in learned.items()}
         laps["mpc, field"] = mpc, record(mpc, name)
         for _ in range(arguments.rounds):
             measure(laps, seconds)
 
-    results: dict[str, Any] = {"machine": describe("numpy", "onnxruntime", "casadi"), "step_us": {}, "apart": agreement}
-    beside = float(np.median(seconds["mpc, field"]))
+    machine = describe("numpy", "onnxruntime", "casadi")
+    results: dict[str, Any] = {"machine": machine, "step_us": {}, "difference": by_platform}
+    mpc_median = float(np.median(seconds["mpc, field"]))
     print("a step, µs                      p50      p99   p50 / MPC's")
     for name, taken in seconds.items():
         p50, p99 = (float(value) for value in np.percentile(taken, [50, 99]))
-        results["step_us"][name] = {"p50": 1e6 * p50, "p99": 1e6 * p99, "of_mpc": p50 / beside, "steps": len(taken)}
-        print(f"  {name:25s} {1e6 * p50:8.1f} {1e6 * p99:8.1f} {p50 / beside:10.3f}")
-    print("graph and pilot apart over a lap, of full command")
-    for name, by_policy in agreement.items():
+        results["step_us"][name] = {"p50": 1e6 * p50, "p99": 1e6 * p99, "of_mpc": p50 / mpc_median, "steps": len(taken)}
+        print(f"  {name:25s} {1e6 * p50:8.1f} {1e6 * p99:8.1f} {p50 / mpc_median:10.3f}")
+    print("largest difference between graph and pilot over a lap, fraction of full command")
+    for name, by_policy in by_platform.items():
         print(f"  {name:25s} " + "  ".join(f"{policy} {largest:.1e}" for policy, largest in by_policy.items()))
-    if arguments.json:
-        with whole(arguments.json) as temporary:
-            temporary.write_text(json.dumps(results, indent=2) + "\n")
+    save(arguments.json, results)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""The shipped students where it counts: the field sea, other shapes and boats, and a boat that changes under way.
+"""The shipped students in the field sea, on other shapes and vessels, and on a boat whose dynamics change in a run.
 
-    python students.py field --runs 100    # beside the controllers that know the boat, on the same seeds
+    python students.py field --runs 100    # and controllers with a perfect model, on the same seeds
     python students.py shapes              # every shape and speed, every vessel of the catalogue inside the envelope
-    python students.py start               # the change of command while a boat is still being found out, and after
-    python students.py reading             # what boat `ideal` takes each platform for, after a lap
-    python students.py change              # mass, damping and thrust change in the middle of a circle
+    python students.py start               # mean |Δτ| per step during adaptation, and after
+    python students.py dynamics            # the dynamics that `ideal` estimates for each platform after a lap
+    python students.py change              # step changes of mass, damping and thrust on a circle
 
 Each writes its part of results/students.json; `change` also draws ../docs/change.png.
 """
@@ -20,31 +20,30 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from machine import describe
+from machine import describe, save
 
 from anyhull import Pilot, Sea, Vessel, circle, figure_eight, hold, rounded_rectangle, simulate, through
 from anyhull.control import MPC, PID
 from anyhull.controller import Controller
 from anyhull.dynamics import PERIOD
-from anyhull.files import whole
+from anyhull.files import atomic_write
+from anyhull.learn.reference_generator import Capability, capability
 from anyhull.log import Log
+from anyhull.paper import PLATFORMS
 from anyhull.reference import Reference
-from anyhull.stream import ability
-from anyhull.vessel import PLATFORMS, catalogue
+from anyhull.study.simulation_jobs import FIRST_SEED, METRICS
+from anyhull.vessel import catalogue
 
 RESULTS = Path(__file__).parent / "results" / "students.json"
 PICTURE = Path(__file__).parent.parent / "docs" / "change.png"
 
-FRESH = 3000
-"""First seed: none was used to choose the MPC's tuning."""
-
 DIVERGED = 5.0
-"""Distance from the reference, m, at which the paper's training counts an episode as failed."""
+"""Distance from the reference at which a run has diverged, m, as for the episodes of the paper's training."""
 
 
 def field(runs: int) -> dict[str, Any]:
     """Means over the seeds, and the standard deviation between them, of every controller on every platform."""
-    drivers: dict[str, Callable[[Vessel], Controller]] = {
+    controllers: dict[str, Callable[[Vessel], Controller]] = {
         "student field": lambda vessel: Pilot.load("field"),
         "student ideal": lambda vessel: Pilot.load("ideal"),
         "mpc field": lambda vessel: MPC(vessel, "field"),
@@ -52,28 +51,31 @@ def field(runs: int) -> dict[str, Any]:
         "student by ppo": lambda vessel: Pilot.load("field-student"),
         "ppo-general": lambda vessel: Pilot.load("field-ppo-general"),
     }
-    table: dict[str, Any] = {"seeds": [FRESH, FRESH + runs - 1]}
-    for driver, build in drivers.items():
-        table[driver] = {}
+    seeds = range(FIRST_SEED, FIRST_SEED + runs)
+    table: dict[str, Any] = {"seeds": [seeds[0], seeds[-1]]}
+    for name, build in controllers.items():
+        rows = {}
         for platform in PLATFORMS:
             vessel = Vessel.load(platform)
             controller = build(vessel)
-            logs = [simulate(controller, vessel, rounded_rectangle(), Sea.field(), seed=FRESH + k) for k in range(runs)]
-            table[driver][platform] = summary(logs)
-        table[driver]["mean"] = {
-            name: float(np.mean([table[driver][platform][name] for platform in PLATFORMS]))
-            for name in table[driver][PLATFORMS[0]]
-        }
-        print(f"{driver:14s}", {name: round(value, 4) for name, value in table[driver]["mean"].items()}, flush=True)
+            logs = [simulate(controller, vessel, rounded_rectangle(), Sea.field(), seed=seed) for seed in seeds]
+            rows[platform] = summary(logs)
+        table[name] = with_mean(name, rows)
     return table
 
 
+def with_mean(name: str, rows: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    """The rows of the platforms and their mean, which is printed."""
+    columns = next(iter(rows.values()))
+    mean = {column: float(np.mean([row[column] for row in rows.values()])) for column in columns}
+    print(f"{name:14s}", {column: round(value, 4) for column, value in mean.items()}, flush=True)
+    return rows | {"mean": mean}
+
+
 def summary(logs: list[Log]) -> dict[str, float]:
+    """Means over runs, and the standard deviations between them."""
     metrics = [log.metrics() for log in logs]
-    means = {
-        name: float(np.mean([getattr(m, name) for m in metrics]))
-        for name in ("position_cm", "heading_deg", "roughness", "saturation")
-    }
+    means = {name: float(np.mean([getattr(m, name) for m in metrics])) for name in METRICS}
     return means | {
         "position_between_cm": float(np.std([m.position_cm for m in metrics])),
         "heading_between_deg": float(np.std([m.heading_deg for m in metrics])),
@@ -81,7 +83,7 @@ def summary(logs: list[Log]) -> dict[str, float]:
 
 
 def shapes(speed: float) -> dict[str, Reference]:
-    """References at a speed (m/s), each about a minute long at the slowest."""
+    """References at a speed (m/s), each about a minute long at the lowest speed."""
     turns = [(4.0 * k, 1.5 * (-1) ** k) for k in range(6)]
     return {
         "rectangle": rounded_rectangle(speed=speed),
@@ -92,37 +94,37 @@ def shapes(speed: float) -> dict[str, Reference]:
     }
 
 
-def reading() -> dict[str, Any]:
-    """The components that the student reads after a lap in still water, over the boat's own."""
+def dynamics() -> dict[str, Any]:
+    """The components of e that the student estimates after a lap in ideal conditions, over the true ones."""
     table: dict[str, Any] = {}
     for platform in PLATFORMS:
         pilot, vessel = Pilot.load("ideal"), Vessel.load(platform)
         simulate(pilot, vessel, rounded_rectangle())
         assert pilot.dynamics is not None
         pairs = zip(pilot.dynamics.e._asdict().items(), vessel.normalized, strict=True)
-        table[platform] = {name: read / own for (name, read), own in pairs if own}
+        table[platform] = {name: estimate / true for (name, estimate), true in pairs if true}
         print(platform, {name: round(ratio, 2) for name, ratio in table[platform].items()}, flush=True)
     return table
 
 
-def others() -> dict[str, Any]:
-    """Mean errors of both students in their own seas; a run that strays by more than 5 m has diverged.
+def shapes_and_vessels() -> dict[str, Any]:
+    """Mean errors of both students in their own seas; a run with an error above 5 m has diverged.
 
-    A vessel is asked for a shape where it can reach the speed with 85 % of its actuators in still water, as in
-    training; station keeping is asked of all.
+    A vessel gets the shapes and speeds that it can follow with 85 % of its actuators in still water, as in training,
+    and station keeping.
     """
-    inside = [name for name in catalogue() if (v := Vessel.load(name)).actuation == "full" and not v.envelope()]
-    table: dict[str, Any] = {"vessels": inside, "runs": []}
+    vessels, envelope = {name: Vessel.load(name) for name in catalogue()}, Pilot.load("field").envelope
+    inside = {name: v for name, v in vessels.items() if v.actuation == "full" and not v.outside(envelope)}
+    table: dict[str, Any] = {"vessels": list(inside), "runs": []}
     for policy, sea in (("ideal", Sea.ideal()), ("field", Sea.field())):
         pilot = Pilot.load(policy)
-        for name in inside:
-            vessel = Vessel.load(name)
-            able = ability(np.array(vessel.normalized))
-            asked = {(shape, speed): path for speed in (0.2, 0.6, 1.0) for shape, path in shapes(speed).items()}
-            asked = {key: path for key, path in asked.items() if can(able, path)}
-            asked["station keeping", 0.0] = hold((0.0, 0.0, 0.0), duration=30.0)
-            for (shape, speed), path in asked.items():
-                log = simulate(pilot, vessel, path, sea, seed=FRESH, duration=min(path.duration, 60.0))
+        for name, vessel in inside.items():
+            able = capability(np.array(vessel.normalized))
+            paths = {(shape, speed): path for speed in (0.2, 0.6, 1.0) for shape, path in shapes(speed).items()}
+            paths = {key: path for key, path in paths.items() if feasible(able, path)}
+            paths["station keeping", 0.0] = hold((0.0, 0.0, 0.0), duration=30.0)
+            for (shape, speed), path in paths.items():
+                log = simulate(pilot, vessel, path, sea, seed=FIRST_SEED, duration=min(path.duration, 60.0))
                 m = log.metrics()
                 table["runs"].append(
                     {
@@ -148,8 +150,8 @@ def others() -> dict[str, Any]:
     return table
 
 
-def can(able: Any, path: Reference) -> bool:
-    """Whether a boat of that ability can follow the path, as the training references are chosen."""
+def feasible(able: Capability, path: Reference) -> bool:
+    """Whether a boat of that capability can follow the path, by the rule of the training references."""
     states = path.at(PERIOD * np.arange(round(min(path.duration, 60.0) / PERIOD)))
     u, r = np.abs(states[:, 3]).max(), np.abs(states[:, 5]).max()
     return bool(u <= able.speed and r <= able.yaw_rate and np.abs(states[:, 3] * states[:, 5]).max() <= able.turn)
@@ -167,41 +169,41 @@ WHEN = 10.0
 """Time of the change, s."""
 
 DRAWN = ("platform-b", "platform-a")
-"""Whose runs are drawn: the boat that bears it best, and the one that bears it worst."""
+"""Platforms in the figure: those with the smallest and the largest errors."""
 
-CALM = 2.0
-"""A boat has recovered when it stays within this distance, cm, or within twice its largest of the 5 s before."""
+RECOVERED = 2.0
+"""A boat has recovered when its error stays below this, cm, or below twice the largest error of the 5 s before."""
 
 
 def change() -> dict[str, Any]:
-    """How far each change throws each platform off, and for how long, with `field`, which is drawn, and `ideal`."""
-    drawn: dict[str, dict[str, Log]] = {platform: {} for platform in DRAWN}
-    table = {"field": changed("field", drawn), "ideal": changed("ideal", {})}
-    draw(drawn)
+    """Largest error after each change and time to recover, with `field`, which is drawn, and `ideal`."""
+    logs: dict[str, dict[str, Log]] = {platform: {} for platform in DRAWN}
+    table = {"field": with_changes("field", logs), "ideal": with_changes("ideal", {})}
+    draw(logs)
     return table
 
 
-def changed(policy: str, drawn: dict[str, dict[str, Log]]) -> dict[str, Any]:
-    """The changes under a policy, on a circle, where every axis is at work; runs of platforms in `drawn` are kept."""
+def with_changes(policy: str, logs: dict[str, dict[str, Log]]) -> dict[str, Any]:
+    """The changes under a policy on a circle, which excites every axis; runs of the platforms in `logs` are kept."""
     path = circle(radius=4.0, speed=0.4)
     table: dict[str, Any] = {}
     for what, alter in CHANGES.items():
         table[what] = {}
         for platform in PLATFORMS:
             vessel = Vessel.load(platform)
-            log = simulate(Pilot.load(policy), vessel, path, duration=25.0, becomes=(WHEN, alter(vessel)))
+            log = simulate(Pilot.load(policy), vessel, path, duration=25.0, vessel_change=(WHEN, alter(vessel)))
             error = 100 * log.position_error
             before = error[(log.time >= WHEN - 5) & (log.time < WHEN)].max()
             after, times = error[log.time >= WHEN], log.time[log.time >= WHEN] - WHEN
-            outside = np.flatnonzero(after > max(CALM, 2 * before))
+            outside = np.flatnonzero(after > max(RECOVERED, 2 * before))
             recovered = 0.0 if not outside.size else float(times[outside[-1]] + PERIOD)
             table[what][platform] = {
                 "before_cm": float(before),
                 "largest_cm": float(after.max()),
                 "seconds": recovered if outside.size == 0 or outside[-1] < len(after) - 1 else math.inf,
             }
-            if platform in drawn:
-                drawn[platform][what] = log
+            if platform in logs:
+                logs[platform][what] = log
             row = {name: round(value, 2) for name, value in table[what][platform].items()}
             print(f"{policy:6s} {what:20s} {platform:12s} {row}", flush=True)
     return table
@@ -216,54 +218,51 @@ def draw(logs: dict[str, dict[str, Log]]) -> None:
         for (what, log), style in zip(several.items(), styles, strict=True):
             axis.plot(log.time, 100 * log.position_error, linestyle=style, label=what)
         axis.axvline(WHEN, color="0.6", linewidth=0.8)
-        axis.set(title=Vessel.load(platform).name, ylabel="distance, cm", xlim=(8, 20))
+        axis.set(title=Vessel.load(platform).name, ylabel="position error (cm)", xlim=(8, 20))
         axis.grid(alpha=0.3)
     axes[0].legend(frameon=False)
-    axes[-1].set_xlabel("time, s")
-    figure.suptitle("The boat changes at 10 s, and nobody tells the student")
-    with whole(PICTURE) as temporary:
+    axes[-1].set_xlabel("time (s)")
+    figure.suptitle(f"Step change of the dynamics at {WHEN:g} s, without notice to the student")
+    with atomic_write(PICTURE) as temporary:
         figure.savefig(temporary, dpi=130, format="png")
 
 
 def start() -> dict[str, Any]:
-    """The mean change of command on the rectangle in still water, over the lap and after its first two seconds."""
+    """Mean |Δτ| per step on the rectangle in ideal conditions, over the lap and after its first two seconds."""
     table: dict[str, Any] = {}
-    for who, build in {"student ideal": lambda _: Pilot.load("ideal"), "mpc tight": MPC}.items():
-        rows = []
+    for name, build in {"student ideal": lambda _: Pilot.load("ideal"), "mpc tight": MPC}.items():
+        rows = {}
         for platform in PLATFORMS:
             vessel = Vessel.load(platform)
             log = simulate(build(vessel), vessel, rounded_rectangle())
-            moved = np.abs(np.diff(log.command, axis=0)).mean(axis=1)
-            # From a second before the reference begins or ends to turn until a second and a half after.
-            turns = np.abs(np.diff(np.abs(log.reference[:, 5]))) > 1e-3
-            near = np.convolve(turns, np.ones(25))[10 : 10 + len(moved)] > 0.5
-            late = np.arange(len(moved)) >= 20
+            delta_tau = np.abs(np.diff(log.command, axis=0)).mean(axis=1)
+            # From 1 s before the yaw rate of the reference steps until 1.5 s after.
+            steps = np.abs(np.diff(np.abs(log.reference[:, 5]))) > 1e-3
+            near = np.convolve(steps, np.ones(25))[10 : 10 + len(delta_tau)] > 0.5
+            late = np.arange(len(delta_tau)) >= 20
             parts = {"lap": late | ~late, "first_2_s": ~late, "after_2_s": late}
             parts |= {"at_corners": late & near, "along_sides": late & ~near}
-            rows.append({name: float(moved[part].mean()) for name, part in parts.items()})
-        table[who] = dict(zip(PLATFORMS, rows, strict=True))
-        table[who]["mean"] = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
-        print(who, {name: round(value, 4) for name, value in table[who]["mean"].items()}, flush=True)
+            rows[platform] = {part: float(delta_tau[mask].mean()) for part, mask in parts.items()}
+        table[name] = with_mean(name, rows)
     return table
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="The shipped students where it counts.")
-    parser.add_argument("part", choices=("field", "shapes", "start", "reading", "change"))
+    parser = argparse.ArgumentParser(description="Evaluation of the shipped students.")
+    parser.add_argument("part", choices=("field", "shapes", "start", "dynamics", "change"))
     parser.add_argument("--runs", type=int, default=100, help="seeds a platform in the field sea")
     arguments = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     parts = {
         "field": lambda: field(arguments.runs),
-        "shapes": others,
+        "shapes": shapes_and_vessels,
         "start": start,
-        "reading": reading,
+        "dynamics": dynamics,
         "change": change,
     }
     results[arguments.part] = parts[arguments.part]()
     results["machine"] = describe("numpy", "casadi")
-    with whole(RESULTS) as temporary:
-        temporary.write_text(json.dumps(results, indent=1) + "\n")
+    save(RESULTS, results)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,16 @@
-"""How fast a method trains: steps per second against environments and seeds, compilation apart, memory, a profile.
+"""Training speed of a method: steps per second against environments and seeds, compile time, memory, a profile.
 
     python training.py --envs 256 1024 4096 --seeds 1 10 --json results/training-h200.json
-    python training.py --method student --recipe gradient    # the phases of the first-order recipe
-    python training.py --profile 20                          # where an iteration's time goes, by kernel
+    python training.py --method student --recipe apg    # the phases of the APG recipe
+    python training.py --profile 20                     # time of an iteration by kernel
 
-Each figure is the mean over whole iterations after a warm-up, the device waited for at the end.
+Each figure is the mean over whole iterations after a warm-up, synchronized with the device at the end.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
-import json
 import resource
 import tempfile
 import time
@@ -20,43 +19,48 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from machine import describe
+from machine import describe, save
 
-from anyhull.files import whole
-from anyhull.learn import methods
-from anyhull.learn.runs import spread
+from anyhull.learn import config as presets
+from anyhull.learn.config import METHODS, Config
+from anyhull.learn.phases import Phase, phases
+from anyhull.learn.trainer import spread
 
-WARM = 8
-"""Iterations before the clock starts: a GPU's command buffers are recorded in the first ones."""
+WARM_UP = 8
+"""Iterations before the measurement: a GPU records its command buffers in the first ones."""
 
 
-def sized(config: methods.Config, envs: int) -> methods.Config:
+def resize(config: Config, envs: int) -> Config:
     """The config with that many environments in every phase."""
-    parts = {name: replace(getattr(config, name), envs=envs) for name in ("ppo", "distillation", "descent", "joint")}
+    parts = {name: replace(getattr(config, name), num_envs=envs) for name in ("ppo", "distillation", "apg", "finetune")}
     return replace(config, **parts)
 
 
-def measure(config: methods.Config, seeds: int, iterations: int) -> list[dict[str, Any]]:
-    """A row for each phase."""
+def start(config: Config, number: int, seeds: int, policy: Any) -> tuple[Phase, Any, Any]:
+    """A phase for that many seeds, its compiled iteration, and its state at the start."""
+    phase, keys = spread(config, number, seeds), jax.random.split(jax.random.key(0), seeds)
+    return phase, jax.jit(phase.iterate, donate_argnums=0), phase.initial(keys if seeds > 1 else keys[0], policy)
+
+
+def iterate(step: Any, state: Any, count: int) -> tuple[Any, float]:
+    """The state after `count` iterations, and the seconds that they took."""
+    begin = time.perf_counter()
+    for _ in range(count):
+        state, _ = step(state)
+    jax.block_until_ready(state)
+    return state, time.perf_counter() - begin
+
+
+def measure(config: Config, seeds: int, iterations: int) -> list[dict[str, Any]]:
+    """One row for each phase."""
     rows = []
     policy: Any = None
-    for number in range(len(methods.phases(config))):
-        phase = spread(config, number, seeds)
-        keys = jax.random.split(jax.random.key(0), seeds)
-        state = phase.initial(keys if seeds > 1 else keys[0], policy)
-        step = jax.jit(phase.iterate, donate_argnums=0)
-        begin = time.perf_counter()
-        state, _ = step(state)
-        jax.block_until_ready(state)
-        compiled = time.perf_counter() - begin
-        for _ in range(WARM):
-            state, _ = step(state)
-        jax.block_until_ready(state)
-        begin = time.perf_counter()
-        for _ in range(iterations):
-            state, _ = step(state)
-        jax.block_until_ready(state)
-        each = (time.perf_counter() - begin) / iterations
+    for number in range(len(phases(config))):
+        phase, step, state = start(config, number, seeds, policy)
+        state, compiled = iterate(step, state, 1)
+        state, _ = iterate(step, state, WARM_UP)
+        state, seconds = iterate(step, state, iterations)
+        each = seconds / iterations
         rows.append(
             {
                 "phase": phase.name,
@@ -75,30 +79,24 @@ def measure(config: methods.Config, seeds: int, iterations: int) -> list[dict[st
 
 
 def memory() -> float:
-    """Largest use so far: of the device where it says, else of the process."""
+    """Peak memory so far, MB: of the device where it reports it, else of the process."""
     stats = jax.devices()[0].memory_stats() or {}
     return stats.get("peak_bytes_in_use", 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) / 1e6
 
 
-def profile(config: methods.Config, seeds: int, most: int) -> list[dict[str, Any]]:
+def profile(config: Config, seeds: int, most: int) -> list[dict[str, Any]]:
     """The kernels or operations of one iteration of the first phase that take the most time."""
-    phase = spread(config, 0, seeds)
-    keys = jax.random.split(jax.random.key(0), seeds)
-    state = phase.initial(keys if seeds > 1 else keys[0], None)
-    step = jax.jit(phase.iterate, donate_argnums=0)
-    for _ in range(WARM):
-        state, _ = step(state)
-    jax.block_until_ready(state)
+    _, step, state = start(config, 0, seeds, None)
+    state, _ = iterate(step, state, WARM_UP)
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
-            state, _ = step(state)
-            jax.block_until_ready(state)
+            iterate(step, state, 1)
         trace = next(Path(folder).rglob("*.xplane.pb"))
         planes = list(jax.profiler.ProfileData.from_file(str(trace)).planes)
-    wanted = [plane for plane in planes if "GPU" in plane.name] or [plane for plane in planes if "CPU" in plane.name]
+    found = [plane for plane in planes if "GPU" in plane.name] or [plane for plane in planes if "CPU" in plane.name]
     spent: collections.Counter[str] = collections.Counter()
     times: collections.Counter[str] = collections.Counter()
-    for event in (event for plane in wanted for line in plane.lines for event in line.events):
+    for event in (event for plane in found for line in plane.lines for event in line.events):
         spent[event.name] += event.duration_ns
         times[event.name] += 1
     total = sum(spent.values())
@@ -112,32 +110,25 @@ def profile(config: methods.Config, seeds: int, most: int) -> list[dict[str, Any
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="How fast a method trains.")
-    parser.add_argument("--method", default="teacher", choices=methods.METHODS)
-    parser.add_argument("--recipe", default="ppo", choices=("ppo", "gradient"))
+    parser = argparse.ArgumentParser(description="Training speed of a method.")
+    parser.add_argument("--method", default="teacher", choices=METHODS)
+    parser.add_argument("--recipe", default="ppo", choices=("ppo", "apg"))
     parser.add_argument("--envs", type=int, nargs="+", default=[1024])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--iterations", type=int, default=40)
     parser.add_argument("--profile", type=int, default=0, metavar="N", help="show the N costliest kernels too")
     parser.add_argument("--json", type=Path, metavar="PATH")
     arguments = parser.parse_args()
-    build = methods.paper if arguments.recipe == "ppo" else methods.first_order
-    config = build(arguments.method)
-    results: dict[str, Any] = {
-        "machine": describe(),
-        "method": arguments.method,
-        "recipe": arguments.recipe,
-        "rows": [],
-    }
+    config = (presets.paper if arguments.recipe == "ppo" else presets.apg)(arguments.method)
+    results: dict[str, Any] = {"machine": describe(), "method": arguments.method, "recipe": arguments.recipe}
+    results["rows"] = []
     for envs in arguments.envs:
         for seeds in arguments.seeds:
-            rows = measure(sized(config, envs), seeds, arguments.iterations)
+            rows = measure(resize(config, envs), seeds, arguments.iterations)
             results["rows"] += [{"envs": envs, **row} for row in rows]
     if arguments.profile:
         results["profile"] = {seeds: profile(config, seeds, arguments.profile) for seeds in arguments.seeds}
-    if arguments.json:
-        with whole(arguments.json) as temporary:
-            temporary.write_text(json.dumps(results, indent=1) + "\n")
+    save(arguments.json, results)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""A first run: Platform A drives the rectangle by MPC and by PID, in still water and in the field.
+"""A first run: MPC and PID steer Platform A along the rectangle, in ideal conditions and in the field sea.
 
-You will see one line of errors for each run, and the last lap as a picture in out/first_run.png. The MPC knows the
-boat's equations exactly and nothing of the sea: it is the better one until the command comes late. Takes 3 seconds.
+Prints the mean errors of each run, and draws the last lap in out/first_run.png. The MPC has a perfect model of the boat
+and none of the sea: it has the smaller errors without delay, and the larger ones with it. Takes 3 seconds.
 """
 
-from anyhull import Sea, Vessel, rounded_rectangle, simulate
+from anyhull import Sea, Vessel, rounded_rectangle, simulate, viz
 from anyhull.control import MPC, PID
 
 boat = Vessel.load("platform-a")
@@ -14,7 +14,7 @@ for sea in ("ideal", "field"):
     for controller in (MPC(boat), PID(boat)):
         log = simulate(controller, boat, path, Sea.preset(sea))
         name, metrics = type(controller).__name__, log.metrics()
-        print(f"{name}, {sea} sea: {metrics.position_cm:.2f} cm and {metrics.heading_deg:.2f}° off")
+        print(f"{name}, {sea} sea: mean error {metrics.position_cm:.2f} cm and {metrics.heading_deg:.2f}°")
 
-log.plot("out/first_run.png")
-print("picture: out/first_run.png")
+viz.plot(log, "out/first_run.png")
+print("figure: out/first_run.png")

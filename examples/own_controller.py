@@ -1,7 +1,7 @@
-"""Your own controller: any object with `reset` and `step` drives a boat.
+"""Your own controller: any object with `reset` and `step` steers a boat.
 
-You will see a P controller on heading and speed, with gains set by hand, beside the PID that comes with the package
-and is tuned from the boat's parameters: a line of errors each, and our own's lap in out/own_controller.png.
+Prints the mean errors of a P controller on heading and speed, with gains set by hand, and of the package's PID, which
+is tuned from the boat's parameters. The figure out/own_controller.png shows the lap of the P controller.
 Takes 1 second.
 """
 
@@ -9,15 +9,15 @@ import math
 
 import numpy as np
 
-from anyhull import Sea, Vessel, rounded_rectangle, simulate
+from anyhull import Sea, Vessel, rounded_rectangle, simulate, viz
 from anyhull.control import PID
 
 
 class HeadingAndSpeed:
-    """Points at where the reference will be in a second, at the speed that gets there in a second."""
+    """Steers to the reference of one second ahead, at the speed that reaches it in one second."""
 
     def reset(self):
-        """Nothing is remembered from one step to the next."""
+        """The controller has no state."""
 
     def step(self, pose, velocity, window):
         """pose (x, y, psi), velocity (u, v, r), window (11, 6) -> surge, sway and yaw command, each in [-1, 1]."""
@@ -32,7 +32,7 @@ boat = Vessel.load("platform-a")
 for controller in (PID(boat), HeadingAndSpeed()):
     log = simulate(controller, boat, rounded_rectangle(), Sea.field())
     metrics = log.metrics()
-    print(f"{type(controller).__name__}: {metrics.position_cm:.1f} cm and {metrics.heading_deg:.1f}° off")
+    print(f"{type(controller).__name__}: mean error {metrics.position_cm:.1f} cm and {metrics.heading_deg:.1f}°")
 
-log.plot("out/own_controller.png")
-print("picture: out/own_controller.png")
+viz.plot(log, "out/own_controller.png")
+print("figure: out/own_controller.png")

@@ -1,7 +1,7 @@
-"""Somebody else's learner: PPO from Stable-Baselines3 learns to steer Platform A. `pip install stable-baselines3`.
+"""Another library's learner: PPO of Stable-Baselines3 on Platform A. Needs `pip install stable-baselines3`.
 
-You will see the errors on the rectangle before and after training (some 500 cm, then 2 or 3), and the trained policy's
-lap in out/sb3_ppo.png. Takes half a minute; another number of steps may be given as an argument.
+Prints the errors on the rectangle before and after training (about 500 cm, then 2 or 3), and draws the last lap in
+out/sb3_ppo.png. Takes half a minute. Usage: sb3_ppo.py [training steps]
 """
 
 import sys
@@ -11,34 +11,34 @@ import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecEnv
 
-from anyhull import Vessel, rounded_rectangle, simulate
-from anyhull.gym import TrackingFleet
+from anyhull import Vessel, rounded_rectangle, simulate, viz
+from anyhull.gym import TrackingVector
 from anyhull.observation import observe, pack
 
 
-class Boats(VecEnv):
-    """The fleet as Stable-Baselines3 wants it: one `done` a boat, and how its episode ended in a dict a boat."""
+class SB3Env(VecEnv):
+    """The vectorized environment in the interface of Stable-Baselines3: one `done` and one info dict for each boat."""
 
-    def __init__(self, fleet):
-        self.fleet = fleet
-        super().__init__(fleet.num_envs, fleet.single_observation_space, fleet.single_action_space)
+    def __init__(self, env):
+        self.env = env
+        super().__init__(env.num_envs, env.single_observation_space, env.single_action_space)
 
     def reset(self):
-        return self.fleet.reset(seed=self._seeds[0])[0]
+        return self.env.reset(seed=self._seeds[0])[0]
 
     def step_async(self, actions):
-        self.outcome = self.fleet.step(actions)
+        self.outcome = self.env.step(actions)
 
     def step_wait(self):
-        seen, reward, failed, late, info = self.outcome
-        ends = zip(late, info.get("final_obs", seen), strict=True)
-        return seen, reward, failed | late, [{"TimeLimit.truncated": t, "terminal_observation": o} for t, o in ends]
+        o, r, terminated, truncated, info = self.outcome
+        ends = zip(truncated, info.get("final_obs", o), strict=True)
+        return o, r, terminated | truncated, [{"TimeLimit.truncated": t, "terminal_observation": z} for t, z in ends]
 
     close = get_attr = set_attr = env_method = env_is_wrapped = lambda self, *_, **__: [None] * self.num_envs
 
 
-class Learned(PPO):
-    """PPO as a controller too: its policy sees what it saw in training, and does not explore."""
+class PPOController(PPO):
+    """PPO with the interface of a controller: the observation of training, and deterministic actions."""
 
     def reset(self):
         self.command = np.zeros(3)
@@ -48,12 +48,12 @@ class Learned(PPO):
         return self.command
 
 
-torch.set_num_threads(1)  # the networks are small: a second thread makes it no faster
+torch.set_num_threads(1)  # the networks are too small to gain from a second thread
 boat = Vessel.load("platform-a")
-boats = Boats(TrackingFleet(128, vessel=boat, progress=0.25))  # wide turns, and action costs at a quarter
+boats = SB3Env(TrackingVector(128, vessel=boat, progress=0.25))  # wide turns, and a quarter of the action costs
 settings = {"n_steps": 32, "batch_size": 512, "n_epochs": 5, "gamma": 0.96, "policy_kwargs": {"log_std_init": -1.0}}
-model = Learned("MlpPolicy", boats, learning_rate=lambda left: 1e-3 * left, seed=0, device="cpu", **settings)
+model = PPOController("MlpPolicy", boats, learning_rate=lambda left: 1e-3 * left, seed=0, device="cpu", **settings)
 for name, steps in {"untrained": 0, "trained": int(sys.argv[1]) if sys.argv[1:] else 500_000}.items():
     log = simulate(model.learn(steps), boat, rounded_rectangle())
-    print(f"{name}: {log.metrics().position_cm:.1f} cm and {log.metrics().heading_deg:.1f}° off")
-log.plot("out/sb3_ppo.png")
+    print(f"{name}: mean error {log.metrics().position_cm:.1f} cm and {log.metrics().heading_deg:.1f}°")
+viz.plot(log, "out/sb3_ppo.png")

@@ -1,4 +1,4 @@
-"""Tiny environments with a known answer, to test the learner apart from the boat: each is a `ppo.Environment`."""
+"""Tiny environments with a known answer, to test the learner apart from the boat: each is an `Environment`."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -35,7 +35,7 @@ class Probe:
     privileged_size: ClassVar[int] = 1
     action_size: ClassVar[int] = 1
     reset_draws: ClassVar[int] = 1
-    episode: int
+    episode_steps: int
     fails: bool
 
     def reset(self, uniforms: Array, progress: Any = 1.0) -> State:
@@ -46,7 +46,7 @@ class Probe:
 
     def step(self, state: State, action: Array, draws: Array, progress: Any = 1.0) -> tuple[State, Outcome]:
         age, reward = state.age + 1, self.reward(state, action)
-        over = age >= self.episode
+        over = age >= self.episode_steps
         outcome = Outcome(reward, {"probe": reward}, over & self.fails, over & (not self.fails))
         return State(age, state.secret, action), outcome
 
@@ -56,7 +56,7 @@ class Probe:
     def observe(self, state: State) -> Array:
         return jnp.zeros(1)
 
-    def recall(self, state: State) -> Array:
+    def history(self, state: State) -> Array:
         return jnp.zeros(HISTORY_SIZE).at[-1].set(state.action[0])
 
     def privileged(self, state: State) -> Array:
@@ -67,7 +67,7 @@ class Probe:
 class Constant(Probe):
     """Reward 1 at every step, whatever is done; the episode's age is seen."""
 
-    episode: int
+    episode_steps: int
     fails: bool
     """Whether an episode ends by failure, or by the clock."""
 
@@ -79,7 +79,7 @@ class Constant(Probe):
 class Blind(Probe):
     """Reward 1 at every step of episodes that the clock ends; nothing is seen, so every state has the same value."""
 
-    episode: int
+    episode_steps: int
     fails: bool = False
 
 
@@ -89,7 +89,7 @@ class Match(Probe):
 
     shown: Literal["always", "first", "privileged"]
     """When the secret is seen: always, only at the first step of an episode, or never, only by the privileged."""
-    episode: int = 4
+    episode_steps: int = 4
     fails: bool = True
 
     def reward(self, state: State, action: Array) -> Array:
@@ -107,8 +107,8 @@ class Impulse(Probe):
     The history shows the speed, so an adapter can know the gain from the second step on if it remembers.
     """
 
-    episode: int = 8
+    episode_steps: int = 8
     fails: bool = True
 
-    def recall(self, state: State) -> Array:
-        return super().recall(state).at[3].set(jnp.where(state.age == 1, state.secret, 0.0))
+    def history(self, state: State) -> Array:
+        return super().history(state).at[3].set(jnp.where(state.age == 1, state.secret, 0.0))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, lsq_linear
 
-from anyhull.boat.allocation import YAW_WEIGHT, Allocator
 from anyhull.errors import InputError
+from anyhull.onboard.allocation import YAW_WEIGHT, Allocator
 from anyhull.thrusters import APOTHEM, Thruster, attainable, derived_limits, reaches, shortcomings, support
 from anyhull.vessel import Vessel, catalogue
 
@@ -37,7 +37,7 @@ FERRY = tuple(Thruster("azimuth", x=x, y=0.0, forward=10.0) for x in (2.0, -2.0)
 def random_layout(rng, kinds=("fixed", "tunnel", "azimuth")):
     return tuple(
         Thruster(
-            kind,
+            str(kind),
             x=rng.uniform(-2, 2),
             y=rng.uniform(-1, 1),
             forward=rng.uniform(1, 10),
@@ -67,15 +67,15 @@ def test_yaw_comes_first_where_not_all_can_be_given():
     # Both ahead would be 20 N, but 5 N·m takes a difference of 10 N: 10 and 0, which leaves 10 N of surge.
     found = Allocator(TWIN).allocate([20, 0, 5])
     assert found.force == pytest.approx([10, 0, 5], abs=0.02)
-    assert found.missing == pytest.approx([10, 0, 0], abs=0.02)
+    assert found.residual == pytest.approx([10, 0, 0], abs=0.02)
     # Pure yaw beyond the limit: all that there is, with the surge that comes with it.
     assert Allocator(TWIN).allocate([0, 0, 50]).force[2] == pytest.approx(7.5, abs=0.01)
 
 
-def test_a_force_on_an_axis_without_authority_is_missing_and_moves_nothing():
+def test_a_force_on_an_axis_without_authority_is_the_residual_and_moves_nothing():
     found = Allocator(TWIN).allocate([0, 8, 0])
     assert found.thrusts == pytest.approx([0, 0], abs=1e-9)
-    assert found.missing == pytest.approx([0, 8, 0], abs=1e-9)
+    assert found.residual == pytest.approx([0, 8, 0], abs=1e-9)
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -95,7 +95,7 @@ def test_what_is_attainable_is_given_exactly(name):
         )
         assert possible.contains(force)
         found = allocator.allocate(force)
-        assert np.abs(found.missing / np.maximum(strength, thrust)).max() < slack
+        assert np.abs(found.residual / np.maximum(strength, thrust)).max() < slack
         assert given(thrusters, found.commands, found.angles) == pytest.approx(found.force, abs=1e-9 * thrust)
 
 
@@ -110,11 +110,11 @@ def test_least_squares_agree_with_an_independent_solver():
         low, high = np.array([t.bounds for t in thrusters]).T
         best = lsq_linear(weight[:, None] * influence, weight * force, (low, high), tol=1e-12)
         found = Allocator(thrusters).allocate(force)
-        assert np.sum((weight * found.missing) ** 2) / 2 == pytest.approx(best.cost, rel=1e-4, abs=1e-6)
+        assert np.sum((weight * found.residual) ** 2) / 2 == pytest.approx(best.cost, rel=1e-4, abs=1e-6)
 
 
 @pytest.mark.parametrize("dead_band", [0.0, 0.1, 0.4])
-def test_the_dead_band_is_passed_over(dead_band):
+def test_the_dead_band_is_compensated(dead_band):
     thruster = Thruster("fixed", x=0, y=0, forward=20, reverse=10, dead_band=dead_band)
     # Half of the thrust lies half way from the edge of the dead band to full command.
     assert thruster.command(10) == pytest.approx(dead_band + (1 - dead_band) / 2)
@@ -174,7 +174,7 @@ def test_an_azimuth_that_has_to_turn_round_pushes_in_reverse_meanwhile():
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_whatever_is_asked_commands_stay_within_limits(name):
+def test_for_any_demand_commands_stay_within_limits(name):
     thrusters = [replace(t, rate=t.forward, dead_band=0.1) for t in Vessel.load(name).thrusters]
     thrusters = [replace(t, turn_rate=45.0) if t.kind == "azimuth" else t for t in thrusters]
     allocator, rng = Allocator(thrusters), np.random.default_rng(4)
@@ -199,7 +199,7 @@ def test_a_dead_thruster_is_left_out():
     assert found.force == pytest.approx([12, 3, 4], abs=0.02)
 
 
-def test_force_that_is_no_number_is_refused():
+def test_a_force_that_is_not_finite_is_rejected():
     for force in ([0, math.nan, 0], [math.inf, 0, 0], [1, 2], 3.0):
         with pytest.raises(InputError, match="must be three finite numbers"):
             Allocator(TWIN).allocate(force)
@@ -273,7 +273,7 @@ def test_the_support_bounds_whatever_is_pushed():
         assert (directions @ force <= bound * (1 + 1e-6)).all()
 
 
-def test_an_outboard_is_told_that_sway_comes_with_yaw():
+def test_the_sway_of_an_outboard_comes_with_yaw():
     # It lets sway be: 10 N ahead or, across, 2·10 N·m.
     assert derived_limits(STERN) == pytest.approx((10, 0, 20))
     (sway,) = shortcomings(STERN, (10.0, 0.0, 20.0))
@@ -342,13 +342,16 @@ def test_limits_follow_from_the_layout(tmp_path):
             "boat.toml: thrusters: cannot push sideways without turning: add one, or set actuation to 'under'",
         ),
         (
-            HULL + "Fx = 20\nFy = 5\nMz = 5\n" + TWO,
-            "boat.toml: Fy = 5: must be at most 0, which the thrusters can give",
+            HULL + "Fx = 20\nFy = 5.5\nMz = 5\n" + TWO,
+            "boat.toml: Fy = 5.5: must be at most 0, which the thrusters can give",
         ),
-        (HULL + "Fx = 21\n" + FOUR.replace("forward = 10", "forward = 5"), "boat.toml: Fx = 21: must be at most 14.14"),
         (
-            HULL + FOUR.replace("x = 0.3", "x = 3"),
-            "boat.toml: thrusters[0].x = 3: must be within length = 2 of the centre of gravity",
+            HULL + "Fx = 21.5\n" + FOUR.replace("forward = 10", "forward = 5"),
+            "boat.toml: Fx = 21.5: must be at most 14.14",
+        ),
+        (
+            HULL + FOUR.replace("x = 0.3", "x = 3.5"),
+            "boat.toml: thrusters[0].x = 3.5: must be within length = 2 of the centre of gravity",
         ),
         (
             HULL + '[[thrusters]]\nkind = "fixed"\nx = -1\ny = 0\nforward = 10\n',
@@ -362,10 +365,10 @@ def test_limits_follow_from_the_layout(tmp_path):
             HULL + FOUR + '[[thrusters]]\nkind = "tunnel"\nx = 1\ny = 0\nforward = 10\n',
             "boat.toml: thrusters[4].angle = 0.0: must be 90 or -90 for a tunnel, which pushes across the boat",
         ),
-        (HULL + FOUR + "rate = 0\n", "boat.toml: thrusters[3].rate = 0: must be positive"),
+        (HULL + FOUR + "rate = 0.0\n", "boat.toml: thrusters[3].rate = 0.0: must be positive"),
         (
-            HULL + FOUR + "turn_rate = 9\n",
-            "boat.toml: thrusters[3].turn_rate = 9: must be left out: only azimuths turn",
+            HULL + FOUR + "turn_rate = 9.5\n",
+            "boat.toml: thrusters[3].turn_rate = 9.5: must be left out: only azimuths turn",
         ),
         (
             HULL + FOUR + "deadband = 9\n",
@@ -373,7 +376,7 @@ def test_limits_follow_from_the_layout(tmp_path):
         ),
     ],
 )
-def test_bad_layouts_are_told_what_the_boat_cannot_do(tmp_path, text, expected):
+def test_errors_in_layouts_state_what_the_boat_cannot_do(tmp_path, text, expected):
     with pytest.raises(InputError) as error:
         load(tmp_path, text)
     assert expected in str(error.value)

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from anyhull import (
     InputError,
@@ -23,15 +24,7 @@ from anyhull import (
     simulate,
 )
 from anyhull.control import MPC, PID, mpc
-from anyhull.vessel import PLATFORMS
-
-
-def mean_errors(controller):
-    """Position (cm) and heading (degrees) errors over the paper's lap, ideal conditions, mean of the platforms."""
-    runs = [
-        simulate(controller(vessel), vessel, rounded_rectangle()).metrics() for vessel in map(Vessel.load, PLATFORMS)
-    ]
-    return np.mean([run.position_cm for run in runs]), np.mean([run.heading_deg for run in runs])
+from anyhull.paper import PLATFORMS
 
 
 def field(vessel):
@@ -50,17 +43,72 @@ def situation():
     return window[0, :3] + [0.05, -0.03, 0.1], window[0, 3:] + [-0.1, 0.02, 0.05], window
 
 
-def test_tight_mpc_tracks_as_well_as_a_perfect_model_can():
-    position, heading = mean_errors(MPC)
-    assert position <= 0.002
-    assert heading <= 0.03
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_tight_mpc_tracks_every_platform_to_hundredths_of_a_millimetre(name):
+    # Roboat 3 has 0.4 rad/s² for a yaw rate that steps by 0.3 rad/s at a corner.
+    vessel = Vessel.load(name)
+    metrics = simulate(MPC(vessel), vessel, rounded_rectangle()).metrics()
+    assert metrics.position_cm < (0.005 if name == "roboat-3" else 0.001)
+    assert metrics.heading_deg < (0.08 if name == "roboat-3" else 0.01)
 
 
-def test_paper_mpc_gives_the_papers_figures():
-    # The paper's table of its simulation study: 0.33 cm, 0.07°.
-    position, heading = mean_errors(lambda vessel: MPC(vessel, "paper"))
-    assert 0.325 <= position <= 0.335
-    assert 0.065 <= heading <= 0.075
+def offset_on_a_line(vessel, speed, tuning):
+    """Steady position error (m) on a line: the linear-quadratic problem of surge alone, solved by least squares.
+
+    Surge along a line is linear, x' = u, u' = alpha a - u / tau, and discretized exactly. The weight on the command
+    leaves an offset, since the input reference is zero.
+    """
+    horizon, e = 10, vessel.normalized
+    decay = math.exp(-e.inv_tau_u * dynamics.PERIOD)
+    gain = (1 - decay) / e.inv_tau_u
+    a = np.array([[1.0, gain], [0.0, decay]])
+    b = e.alpha_u * np.array([(dynamics.PERIOD - gain) / e.inv_tau_u, gain])
+    free = np.array([np.linalg.matrix_power(a, k) for k in range(1, horizon + 1)])
+    forced = np.zeros((horizon, 2, horizon))
+    for k in range(horizon):
+        for j in range(k + 1):
+            forced[k, :, j] = np.linalg.matrix_power(a, k - j) @ b
+    weights = np.sqrt([tuning.q[0], tuning.q[3]])
+    matrix = np.vstack([math.sqrt(tuning.r) * np.eye(horizon), (weights[:, None] * forced).reshape(-1, horizon)])
+    error = np.zeros(2)  # of the reference from the boat; the reference moves at a constant speed
+    ahead = speed * np.array([[dynamics.PERIOD * k, 1.0] for k in range(1, horizon + 1)])
+    for _ in range(400):
+        residual = weights * (np.array([error[0], 0.0]) + ahead - free @ [0.0, speed - error[1]])
+        command = np.linalg.lstsq(matrix, np.concatenate([np.zeros(horizon), residual.ravel()]), rcond=None)[0][0]
+        moved = a @ [0.0, speed - error[1]] + b * command
+        error = np.array([error[0] + speed * dynamics.PERIOD - moved[0], speed - moved[1]])
+    return abs(error[0])
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+@pytest.mark.parametrize("speed", [0.2, 0.6])
+def test_paper_mpc_has_the_offset_of_the_linear_quadratic_problem_on_a_line(name, speed):
+    # 0.04 to 0.4 cm at 0.6 m/s. The tuning was fitted to the mean errors on the rectangle, and to none of these.
+    vessel = Vessel.load(name)
+    log = simulate(MPC(vessel, "paper"), vessel, line(30.0, speed=speed), duration=40.0)
+    assert log.position_error[-1] == pytest.approx(offset_on_a_line(vessel, speed, mpc.TUNINGS["paper"]), rel=1e-4)
+
+
+@pytest.mark.parametrize("tuning", ["tight", "paper"])
+def test_the_plan_is_the_optimum_of_an_independent_solver(tuning, roboat, situation):
+    pose, velocity, window = situation
+    weights = mpc.TUNINGS[tuning]
+
+    def cost(plan):
+        """The cost of the module's docstring, over states of the simulator's own integration."""
+        state, total = (*pose, *velocity), 0.0
+        for command, reference in zip(plan.reshape(10, 3), window[1:], strict=True):
+            state = dynamics.step(state, [tuple(command.tolist())] * 2, roboat.normalized, drag=roboat.drag)
+            total += np.dot(weights.q, (np.array(state) - reference) ** 2) + weights.r * command @ command
+        return total
+
+    options = {"maxiter": 1000, "maxfun": 100_000, "ftol": 1e-15, "gtol": 1e-9}
+    optimum = minimize(cost, np.zeros(30), bounds=[(-1, 1)] * 30, method="L-BFGS-B", options=options)
+    boat = MPC(roboat, tuning)
+    command = boat.step(pose, velocity, window)
+    assert boat._plan.ravel() == pytest.approx(optimum.x, abs=2e-4)
+    assert command == pytest.approx(optimum.x[:3], abs=2e-4)
+    assert np.abs(optimum.x).max() == 1.0  # the limits are active
 
 
 @pytest.mark.parametrize("name", ["roboat-1", "csad", "vtec-s3"])
@@ -88,7 +136,7 @@ def test_steps_of_the_model_follow_the_damping_rate(name, parts):
 
 @pytest.mark.parametrize("controller", [MPC, field, PID])
 @pytest.mark.parametrize("turns", [-3, 1])
-def test_whole_turns_of_the_heading_change_nothing(controller, turns, roboat, situation):
+def test_a_heading_is_the_same_modulo_whole_turns(controller, turns, roboat, situation):
     pose, velocity, window = situation
     command = controller(roboat).step(pose, velocity, window)
     turned = controller(roboat).step(pose + np.array([0.0, 0.0, turns * math.tau]), velocity, window)
@@ -96,7 +144,7 @@ def test_whole_turns_of_the_heading_change_nothing(controller, turns, roboat, si
 
 
 @pytest.mark.parametrize("controller", [MPC, field, PID])
-def test_turning_and_moving_the_world_changes_nothing(controller, roboat, situation):
+def test_commands_are_invariant_under_rotation_and_translation(controller, roboat, situation):
     pose, velocity, window = situation
     angle, shift = 2.1, np.array([300.0, -40.0])
     turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
@@ -112,7 +160,7 @@ def test_turning_and_moving_the_world_changes_nothing(controller, roboat, situat
 
 
 @pytest.mark.parametrize("controller", [MPC, field, PID])
-def test_a_boat_far_off_comes_back_within_its_limits(controller, roboat):
+def test_a_boat_far_off_returns_within_its_limits(controller, roboat):
     boat = controller(roboat)
     log = simulate(boat, roboat, hold(duration=60.0), start=(-5.0, 5.0, 3.0, 0.0, 0.0, 0.0))
     assert np.abs(log.command).max() <= 1.0
@@ -136,12 +184,12 @@ def test_after_reset_a_run_repeats(controller, roboat):
         (lambda p, v, w: (p, v, w[:-1]), r"window of shape \(10, 6\): must have shape \(11, 6\)"),
     ],
 )
-def test_input_that_is_no_state_is_refused(controller, spoil, message, roboat, situation):
+def test_invalid_inputs_are_refused(controller, spoil, message, roboat, situation):
     with pytest.raises(InputError, match=message):
         controller(roboat).step(*spoil(*situation))
 
 
-def test_an_unknown_tuning_is_answered_with_the_known_ones(roboat):
+def test_an_unknown_tuning_is_refused_with_the_accepted_ones(roboat):
     with pytest.raises(InputError, match="tuning = 'soft': must be one of 'tight', 'paper', 'field'"):
         MPC(roboat, "soft")
 
@@ -158,7 +206,7 @@ def test_importing_the_controllers_imports_no_casadi():
 
 
 class Failing:
-    """A solver that ends with this value, and says that it failed."""
+    """A solver that returns this value and reports a failure."""
 
     def __init__(self, value):
         self.value = value
@@ -191,7 +239,7 @@ def test_failed_solves_follow_the_last_plan_and_then_let_the_boat_drift(tuning, 
 
 def test_a_first_solve_that_fails_is_answered_with_the_zero_command(roboat, situation):
     boat = MPC(roboat)
-    # Full astern, sideways and round costs more than the zeros it started from, and is no plan.
+    # Full reverse on all axes costs more than the initial guess of zeros, and is no plan.
     boat._solver = Failing(-1.0)
     assert (boat.step(*situation) == 0).all()
     assert boat.failures == 1
@@ -208,7 +256,7 @@ def test_a_solver_that_raises_is_a_failed_solve(roboat, situation):
 
 
 @pytest.mark.parametrize("tuning", mpc.TUNINGS)
-def test_full_command_for_as_long_as_it_takes_is_no_failure(tuning, roboat, situation):
+def test_a_saturated_command_is_no_failure(tuning, roboat, situation):
     pose, velocity, window = situation
     boat = MPC(roboat, tuning)
     for _ in range(30):
@@ -218,8 +266,8 @@ def test_full_command_for_as_long_as_it_takes_is_no_failure(tuning, roboat, situ
 
 
 @pytest.mark.parametrize("tuning", mpc.TUNINGS)
-def test_a_run_beyond_the_boats_strength_is_driven_to_its_end(tuning):
-    # In the current of this sea C/S Enterprise I has no way to keep up with 0.6 m/s.
+def test_an_infeasible_run_is_simulated_to_its_end(tuning):
+    # In the current of this sea C/S Enterprise I cannot reach 0.6 m/s.
     vessel = Vessel.load("cse1")
     boat = MPC(vessel, tuning)
     log = simulate(boat, vessel, rounded_rectangle(), Sea.field(), duration=30.0)
@@ -228,10 +276,10 @@ def test_a_run_beyond_the_boats_strength_is_driven_to_its_end(tuning):
     assert boat.failures == 0
 
 
-def test_a_solve_cut_short_counts_if_it_gained(roboat, situation):
+def test_a_solve_that_reaches_its_iteration_limit_is_used_if_it_improved(roboat, situation):
     boat = MPC(roboat)
     pose, velocity, window = situation
-    # The boat is to be two metres ahead: full ahead is better than the zeros it started from.
+    # The reference is two metres ahead: full ahead is better than the initial guess of zeros.
     window = np.tile([*(pose[:2] + 2 * np.array([math.cos(pose[2]), math.sin(pose[2])])), pose[2], 1.0, 0, 0], (11, 1))
     boat._solver = Failing(np.tile([1.0, 0.0, 0.0] + [0.0] * 6, 10))
     assert boat.step(pose, velocity, window) == pytest.approx([1.0, 0.0, 0.0])
@@ -241,7 +289,7 @@ def test_a_solve_cut_short_counts_if_it_gained(roboat, situation):
 @pytest.mark.parametrize(
     ("tuning", "name", "factor"), [("tight", "platform-b", 100), ("tight", "roboat-1", 100), ("field", "roboat-1", 10)]
 )
-def test_predicting_over_the_delay_makes_up_for_it(tuning, name, factor):
+def test_predicting_over_the_delay_compensates_it(tuning, name, factor):
     vessel, sea = Vessel.load(name), Sea(delay=(0.1, 0.1))
     without, predicted = (
         simulate(MPC(vessel, replace(mpc.TUNINGS[tuning], delay=delay)), vessel, rounded_rectangle(), sea, duration=20)
@@ -252,23 +300,23 @@ def test_predicting_over_the_delay_makes_up_for_it(tuning, name, factor):
     assert predicted.metrics().position_cm < 0.1
 
 
-def test_a_delay_of_two_periods_is_made_up_for_too():
+def test_a_delay_of_two_periods_is_compensated():
     vessel, sea = Vessel.load("platform-b"), Sea(delay=(0.2, 0.2))
     boat = MPC(vessel, replace(mpc.TUNINGS["tight"], delay=2))
     assert simulate(boat, vessel, rounded_rectangle(), sea, duration=20).metrics().position_cm < 0.1
 
 
-def test_the_observer_finds_a_constant_force_and_takes_out_its_offset():
+def test_the_observer_estimates_a_constant_force_and_removes_its_offset():
     vessel, push = Vessel.load("platform-b"), np.array([0.1, -0.05, 0.02])
     window = hold((0.0, 0.0, 0.5)).window(0.0)
 
     def drift(observer):
-        """The controller, and the boat after half a minute of that push under commands a period late."""
+        """The controller, and the boat after 30 s under that force with commands delayed by one period."""
         boat = MPC(vessel, replace(mpc.TUNINGS["field"], observer=observer))
         state, command = (0.0, 0.0, 0.5, 0.0, 0.0, 0.0), np.zeros(3)
         for _ in range(300):
-            late, command = command, boat.step(state[:3], state[3:], window)
-            state = dynamics.step(state, [late + push] * 5, vessel.normalized, drag=vessel.drag)
+            delayed, command = command, boat.step(state[:3], state[3:], window)
+            state = dynamics.step(state, [delayed + push] * 5, vessel.normalized, drag=vessel.drag)
         return boat, state
 
     boat, state = drift(0.1)
@@ -281,22 +329,22 @@ def test_the_observer_finds_a_constant_force_and_takes_out_its_offset():
     assert math.hypot(*state[:2]) > 0.005
 
 
-def test_a_penalty_on_change_smooths_the_command(roboat, situation):
+def test_a_rate_penalty_smooths_the_command(roboat, situation):
     soft = replace(mpc.TUNINGS["tight"], rate=1e6)
-    # Against that weight nothing moves from the last command, which was none.
+    # With that weight the command stays at the last one, which is zero.
     assert MPC(roboat, soft).step(*situation) == pytest.approx([0.0, 0.0, 0.0], abs=1e-3)
     assert np.abs(MPC(roboat).step(*situation)).max() > 0.1
 
 
 @pytest.mark.parametrize("name", PLATFORMS)
-def test_field_mpc_is_closer_than_pid_in_the_field(name):
+def test_field_mpc_has_smaller_errors_than_pid_in_the_field_sea(name):
     vessel = Vessel.load(name)
-    # Seed 0 has a delay of 127 ms, seed 2 of 52 ms.
+    # No tuning was chosen on these seeds. Their delays: 87, 184 and 30 ms.
     (position, heading), (pid_position, pid_heading) = (
         np.mean(
             [
                 (run.position_cm, run.heading_deg)
-                for seed in (0, 2)
+                for seed in (3000, 3001, 3002)
                 for run in [simulate(boat, vessel, rounded_rectangle(), Sea.field(), seed=seed, duration=24).metrics()]
             ],
             axis=0,
@@ -311,12 +359,12 @@ def test_field_mpc_is_closer_than_pid_in_the_field(name):
     ("knob", "message"),
     [({"delay": 10}, "delay = 10: must be 0 to 9"), ({"observer": 1.5}, r"observer = 1\.5: must be 0 to 1")],
 )
-def test_a_tuning_that_cannot_be_is_refused(knob, message):
+def test_an_invalid_tuning_is_refused(knob, message):
     with pytest.raises(InputError, match=message):
         replace(mpc.TUNINGS["field"], **knob)
 
 
-def test_mpc_steers_a_boat_that_cannot_push_sideways():
+def test_mpc_steers_a_boat_without_sway_force():
     heron = Vessel.load("heron")
     boat = MPC(heron)
     # On a circle such a boat drifts outwards at c_ru·r·u·tau_v = 8 cm/s and cannot be on it and along it at once.
@@ -337,7 +385,7 @@ def test_mpc_is_silent(roboat, situation, capfd):
 
 @pytest.mark.parametrize("name", PLATFORMS)
 def test_pid_tracks_every_platform(name):
-    # Roboat 3 turns into a 2 m corner only over seconds: it has 0.4 rad/s² for a yaw rate that jumps by 0.3 rad/s.
+    # Roboat 3 has 0.4 rad/s² for a yaw rate that steps by 0.3 rad/s at a corner.
     vessel = Vessel.load(name)
     metrics = simulate(PID(vessel), vessel, rounded_rectangle()).metrics()
     assert metrics.position_cm < 0.06
@@ -345,14 +393,14 @@ def test_pid_tracks_every_platform(name):
 
 
 @pytest.mark.parametrize("name", PLATFORMS)
-def test_pid_stands_the_longest_delay_of_the_field(name):
+def test_pid_is_stable_at_the_longest_delay_of_the_field_sea(name):
     vessel = Vessel.load(name)
     metrics = simulate(PID(vessel), vessel, rounded_rectangle(), Sea(delay=(0.2, 0.2))).metrics()
     assert metrics.position_max_cm < 7.0
-    assert metrics.roughness < 0.05
+    assert metrics.delta_tau < 0.05
 
 
-def test_pid_takes_out_a_constant_current():
+def test_pid_removes_the_offset_of_a_constant_current():
     vessel, current = Vessel.load("platform-b"), (0.1, -0.1)
     boat, state = PID(vessel), (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     window = hold((0.0, 0.0, 0.5)).window(0.0)
@@ -377,6 +425,6 @@ def test_pid_holds_every_fully_actuated_vessel_of_the_catalogue(name):
     assert metrics.heading_deg < 15.0
 
 
-def test_pid_refuses_a_boat_that_cannot_push_sideways():
+def test_pid_refuses_a_boat_without_sway_force():
     with pytest.raises(InputError, match="needs Fy > 0"):
         PID(Vessel.load("heron"))

@@ -11,8 +11,10 @@ from scipy.integrate import solve_ivp
 
 from anyhull import dynamics
 from anyhull.dynamics import NO_DRAG, PERIOD, SUBSTEP
-from anyhull.learn import boats
-from anyhull.learn import task as tracking
+from anyhull.learn import randomization
+from anyhull.learn.kernels.dynamics import move
+from anyhull.learn.randomization import Randomization
+from anyhull.paper import RANGES
 from anyhull.vessel import Vessel, catalogue
 
 PARTS = round(PERIOD / SUBSTEP)
@@ -106,9 +108,9 @@ def test_normalized_and_physical_form_agree():
         np.testing.assert_allclose(physical, normalized, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
-def test_balance_undoes_acceleration(platform):
+def test_inverse_dynamics_inverts_acceleration(platform):
     nu, wanted = (0.5, -0.1, 0.3), (0.1, -0.2, 0.05)
-    command = dynamics.balance(nu, wanted, platform.normalized)
+    command = dynamics.inverse_dynamics(nu, wanted, platform.normalized)
     np.testing.assert_allclose(dynamics.acceleration(nu, command, platform.normalized), wanted, atol=1e-12)
 
 
@@ -136,17 +138,18 @@ def test_floats_numpy_jax_and_casadi_agree_to_rounding(platform):
 def test_the_learners_step_is_the_simulators_in_float32(platform):
     state, force, current = (1.0, -2.0, 2.5, 0.6, -0.1, 0.3), (0.4, -0.3, 0.2), (0.1, -0.2)
     floats = dynamics.step(state, [force] * PARTS, platform.normalized, current)
-    learner = tracking.move(
+    learner = move(
         jnp.array(state), jnp.tile(jnp.array(force), (PARTS, 1)), jnp.array(platform.normalized), jnp.array(current)
     )
     np.testing.assert_allclose(learner, floats, atol=3e-6)
 
 
 def rotate(x, y, angle):
+    """Written out, so that the package's rotation is tested against another."""
     return x * math.cos(angle) - y * math.sin(angle), x * math.sin(angle) + y * math.cos(angle)
 
 
-def test_turning_and_moving_the_world_changes_nothing_for_the_boat(platform):
+def test_the_motion_is_invariant_under_rotation_and_translation(platform):
     force, current, angle = (0.4, -0.3, 0.2), (0.1, -0.2), 1.234
     state = (1.0, -2.0, 0.5, 0.6, -0.1, 0.3)
     x, y, psi, *nu = dynamics.step(state, [force] * PARTS, platform.normalized, current)
@@ -179,10 +182,10 @@ def test_yaw_from_rest_is_a_first_order_response(platform):
     assert state[5] == pytest.approx(expected, rel=1e-6)
 
 
-def test_a_steady_turn_under_the_balancing_command_is_a_circle(platform):
+def test_a_steady_turn_under_the_command_of_inverse_dynamics_is_a_circle(platform):
     # u = 0.5 m/s and r = 0.25 rad/s: a circle of 2 m, back at its start after 2 pi / 0.25 s.
     nu = (0.5, 0.0, 0.25)
-    command = dynamics.balance(nu, (0.0, 0.0, 0.0), platform.normalized)
+    command = dynamics.inverse_dynamics(nu, (0.0, 0.0, 0.0), platform.normalized)
     state, steps = (0.0, 0.0, 0.0, *nu), 40
     for _ in range(steps):
         state = dynamics.step(state, [command] * PARTS, platform.normalized, dt=2 * math.pi / 0.25 / 2 / steps)
@@ -191,11 +194,11 @@ def test_a_steady_turn_under_the_balancing_command_is_a_circle(platform):
     assert state[2] == pytest.approx(math.pi, abs=1e-3)
 
 
-def test_a_boat_at_rest_in_a_current_is_taken_along(platform):
+def test_a_boat_without_thrust_drifts_with_the_current(platform):
     state = (0.0,) * 6
     for _ in range(3000):
         state = dynamics.step(state, [(0.0, 0.0, 0.0)] * PARTS, platform.normalized, (0.2, -0.1))
-    # It may have turned on the way, so the velocity is compared in the inertial frame.
+    # The boat may have turned, so the velocity is compared in the inertial frame.
     np.testing.assert_allclose(rotate(*state[3:5], state[2]), (0.2, -0.1), atol=1e-4)
     assert state[5] == pytest.approx(0, abs=1e-6)
 
@@ -217,11 +220,9 @@ def test_an_external_force_adds_to_the_command(platform):
 
 
 def test_sampled_boats_reach_the_papers_ranges_and_can_move():
-    from anyhull.vessel import TRAINED
-
-    uniforms = jax.random.uniform(jax.random.key(0), (100_000, boats.DRAWS))
-    e = np.array(jax.vmap(boats.sample)(uniforms))
-    for (name, (low, high)), values in zip(TRAINED.items(), e.T, strict=True):
+    uniforms = jax.random.uniform(jax.random.key(0), (100_000, randomization.DRAWS))
+    e = np.array(jax.vmap(Randomization().sample)(uniforms))
+    for (name, (low, high)), values in zip(RANGES.items(), e.T, strict=True):
         assert values.min() >= low - 1e-3 * abs(low), name
         assert values.max() <= high + 1e-3 * abs(high), name
         # Reached on a logarithmic scale to within 4 % of the width at both ends (c_uv: linear, both signs).

@@ -4,18 +4,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from anyhull.learn import gru
+from anyhull.learn import kernels
+from anyhull.learn.kernels import gru
 
 KEY = jax.random.key(0)
 
 
 @pytest.fixture(autouse=True, params=[False, True], ids=["loop", "kernel"])
 def _either_way(request, monkeypatch):
-    """As a loop, and as the kernels of a GPU, run without one; biases are added to batches."""
-    monkeypatch.setattr(gru, "INTERPRET", request.param)
+    """As a loop, and as the kernels of a GPU, run without one."""
+    monkeypatch.setattr(kernels, "INTERPRET", request.param)
     assert gru.fits(jnp.zeros((16, 16))) == request.param
-    with jax.numpy_rank_promotion("allow"):
-        yield
+    yield
     jax.clear_caches()
 
 

@@ -1,4 +1,4 @@
-"""The guard: what each fault does to the command, when it is over, and what holds whatever comes in."""
+"""The guard: the reaction to each fault, its recovery, and the invariants for any input."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -6,16 +6,20 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from anyhull.boat import Circle, Estimator, Guard, Limits, Polygon
 from anyhull.errors import InputError
-from anyhull.vessel import Vessel
+from anyhull.onboard import Circle, Estimator, Guard, Limits, Polygon
+from anyhull.paper import RANGES
+from anyhull.vessel import Normalized, Vessel
+
+ENVELOPE = tuple(zip(*(RANGES[component] for component in Normalized._fields), strict=True))
+"""Least and largest e of the paper's training."""
 
 PUSH = np.array([0.8, -0.4, 0.2])
 
 
 @dataclass
 class State:
-    """A state without an estimator, as another autopilot would give it."""
+    """A state without an estimator, as from another autopilot."""
 
     time: float
     pose: object = field(default_factory=lambda: np.zeros(3))
@@ -25,7 +29,7 @@ class State:
 
 
 class Loop:
-    """A guard in its loop, at 10 Hz, with all well but for what a test changes."""
+    """A guard in its loop, at 10 Hz, without faults except those of a test."""
 
     def __init__(self, **settings):
         self.guard, self.now = Guard(**settings), 0.0
@@ -47,7 +51,7 @@ def reactions(decisions):
     return [decision.reaction for decision in decisions]
 
 
-def test_all_well_for_a_second_and_commands_pass():
+def test_commands_pass_after_a_second_without_a_fault():
     found = Loop().run(1.5)
     # Well from 0.1 s on, so from 1.1 s.
     assert reactions(found) == ["ramp"] * 10 + ["run"] * 5
@@ -57,7 +61,7 @@ def test_all_well_for_a_second_and_commands_pass():
 
 
 @pytest.mark.parametrize("bad", [[math.nan, 0, 0], [0, math.inf, 0], [1, 2], None, "full ahead", 1j, [None] * 3, [[]]])
-def test_a_command_that_is_none_is_held_then_ramped_down_and_recovers(bad):
+def test_an_invalid_command_is_held_then_ramped_down_and_recovers(bad):
     loop = Loop().under_way()
     held = loop.run(0.5, command=bad)
     assert reactions(held) == ["hold"] * 5
@@ -94,7 +98,7 @@ def test_faults_in_turn_are_not_held_longer_than_one():
         (State(0, pose=np.zeros(2)), "state: not finite"),
     ],
 )
-def test_a_state_that_is_none_is_held_then_ramped_down(state, detail):
+def test_an_invalid_state_is_held_then_ramped_down(state, detail):
     loop = Loop().under_way()
     found = loop.run(1.0, state=state)
     assert reactions(found) == ["hold"] * 5 + ["ramp"] * 5
@@ -109,25 +113,25 @@ def test_an_old_state_is_held_then_ramped_down():
         found.append(loop.guard.step(loop.now, PUSH, frozen))
     assert reactions(found) == ["run"] * 3 + ["hold"] * 5 + ["ramp"] * 4
     assert found[3].reason == "state: 0.4 s old"
-    assert loop.guard.step(loop.now + 0.1, PUSH, None).reason == "state: none"
+    assert loop.guard.step(loop.now + 0.1, PUSH, None).reason == "state: missing"
 
 
-def test_a_lost_estimator_ramps_down_at_once_and_hands_over_in_the_end():
+def test_a_lost_estimator_ramps_down_at_once_and_hands_over_after_its_limit():
     loop = Loop().under_way()
-    lost = State(0, health="lost", reason="position known to 2 m only")
+    lost = State(0, health="lost", reason="position uncertain by 2 m")
     found = loop.run(11, state=lost)
-    assert reactions(found) == ["ramp"] * 100 + ["hand over"] * 10
-    assert found[0].reason == "lost: lost, position known to 2 m only"
-    assert reactions(loop.run(5)) == ["hand over"] * 50
+    assert reactions(found) == ["ramp"] * 100 + ["handover"] * 10
+    assert found[0].reason == "lost: lost, position uncertain by 2 m"
+    assert reactions(loop.run(5)) == ["handover"] * 50
 
 
-def test_waiting_for_sensors_at_the_quay_is_no_hand_over():
+def test_waiting_for_sensors_before_the_first_run_is_no_handover():
     loop = Loop()
     assert reactions(loop.run(60, state=State(0, health="starting"))) == ["ramp"] * 600
     assert loop.run(1.1)[-1].reaction == "run"
 
 
-def test_dead_reckoning_is_trusted_for_a_while():
+def test_dead_reckoning_runs_for_its_limit_then_ramps_down():
     loop = Loop().under_way()
     found = loop.run(6, state=State(0, health="dead reckoning", reason="position silent for 1 s"))
     assert reactions(found) == ["run"] * 50 + ["ramp"] * 10
@@ -138,7 +142,7 @@ def test_outside_the_fence_the_boat_is_handed_over_until_rearmed_inside():
     loop = Loop(fence=Circle(0, 0, 20)).under_way()
     out = State(0, pose=np.array([12.0, 17.0, 0.0]))
     found = loop.run(1.0, state=out)
-    assert reactions(found) == ["hand over"] * 10
+    assert reactions(found) == ["handover"] * 10
     # √(12² + 17²) - 20 = 0.81
     assert found[0].reason == "fence: 0.81 m outside"
     assert (found[-1].command == 0).all()
@@ -169,7 +173,7 @@ def test_one_overrun_passes_and_a_stall_or_many_ramp_down():
 
 
 @pytest.mark.parametrize("now", [math.nan, None, "noon", -math.inf])
-def test_a_clock_that_is_none_is_held_then_ramped_down(now):
+def test_an_invalid_clock_is_held_then_ramped_down(now):
     loop = Loop().under_way()
     found = [loop.guard.step(now, PUSH, State(loop.now)) for _ in range(7)]
     assert reactions(found) == ["hold"] * 5 + ["ramp"] * 2
@@ -183,27 +187,29 @@ def test_a_clock_set_back_costs_one_period():
     assert loop.step().reaction == "run"
 
 
-def test_a_strange_boat_is_handed_over_after_a_while():
+def test_a_boat_out_of_distribution_is_handed_over_after_its_limit():
     usual = np.array(Vessel.load("platform-a").normalized)
-    loop = Loop().under_way()
+    loop = Loop(dynamics_range=ENVELOPE).under_way()
     assert set(reactions(loop.run(5, dynamics=usual))) == {"run"}
-    strange = usual.copy()
-    strange[0] = 13.0
-    found = loop.run(2.5, dynamics=strange)
-    assert reactions(found) == ["run"] * 20 + ["hand over"] * 5
-    assert found[0].reason == "strange: dynamics[0] = 13 outside [0.15, 12]"
+    outside = usual.copy()
+    outside[0] = 13.0
+    found = loop.run(2.5, dynamics=outside)
+    assert reactions(found) == ["run"] * 20 + ["handover"] * 5
+    assert found[0].reason == "out_of_distribution: dynamics[0] = 13 outside [0.15, 12]"
+    # Without a range there is no check.
+    assert set(reactions(Loop().under_way().run(5, dynamics=outside))) == {"run"}
 
 
-def test_a_latent_outside_what_training_met_is_strange_and_so_is_one_that_is_none():
+def test_a_latent_outside_its_training_range_or_not_finite_is_out_of_distribution():
     loop = Loop(latent_range=([-1.0, -1.0], [1.0, 1.0])).under_way()
     assert loop.step(latent=[0.9, -0.9]).reason == ""
-    assert loop.step(latent=[0.9, -1.1]).reason == "strange: latent[1] = -1.1 outside [-1, 1]"
-    assert loop.step(latent=[math.nan, 0]).reason == "strange: latent not 2 finite numbers"
+    assert loop.step(latent=[0.9, -1.1]).reason == "out_of_distribution: latent[1] = -1.1 outside [-1, 1]"
+    assert loop.step(latent=[math.nan, 0]).reason == "out_of_distribution: latent not 2 finite numbers"
     with pytest.raises(InputError, match="latent_range of shapes"):
         Guard(latent_range=([1.0], [0.0]))
 
 
-def test_every_fault_is_logged_once_when_it_begins_and_once_when_it_is_over():
+def test_every_fault_is_logged_once_when_it_begins_and_once_when_it_clears():
     loop = Loop().under_way()
     loop.guard.events.clear()
     start = loop.now
@@ -214,15 +220,15 @@ def test_every_fault_is_logged_once_when_it_begins_and_once_when_it_is_over():
         (0.1, "command", "None is not three finite numbers"),
         (0.1, "reaction", "hold: command: None is not three finite numbers"),
         (0.6, "reaction", "ramp: command: None is not three finite numbers"),
-        (1.1, "command", "over"),
-        (2.1, "reaction", "run: all well"),
+        (1.1, "command", "cleared"),
+        (2.1, "reaction", "run: no fault"),
     ]
 
 
 def test_the_worst_of_several_faults_counts():
     loop = Loop(fence=Circle(0, 0, 1)).under_way()
     decision = loop.step(command=None, state=State(0, pose=np.array([5.0, 0, 0]), health="lost"))
-    assert decision.reaction == "hand over"
+    assert decision.reaction == "handover"
     assert [event.what for event in decision.events] == ["command", "lost", "fence", "reaction"]
 
 
@@ -239,11 +245,11 @@ def test_an_estimate_is_a_state():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_comes_in_what_goes_out_is_finite_bounded_and_never_steps_too_far(seed):
+def test_for_any_input_the_command_is_finite_bounded_and_within_a_step(seed):
     rng = np.random.default_rng(seed)
     fence = (None, Circle(0, 0, 5), Polygon(((-5, -5), (5, -5), (5, 5), (-5, 5))))[seed % 3]
     limits = Limits(step=rng.uniform(0.05, 1), ramp=rng.uniform(0.1, 3), settle=0.2)
-    guard = Guard(limits, fence, latent_range=([-1.0] * 9, [1.0] * 9))
+    guard = Guard(limits, fence, ([-1.0] * 9, [1.0] * 9), ENVELOPE)
     junk = [math.nan, math.inf, -math.inf, 1e308, -1e308, None, "x", b"x", 1j, [], [[1]], {}, object(), True, 10**400]
     junk += [
         np.full(3, math.nan),
@@ -280,24 +286,24 @@ def test_whatever_comes_in_what_goes_out_is_finite_bounded_and_never_steps_too_f
         assert np.abs(decision.command).max() <= 1
         assert np.abs(decision.command - before).max() <= limits.step + 1e-12
         before = decision.command.copy()
-        # What the caller does with it afterwards is not to come back.
+        # A change by the caller must not return.
         decision.command[:] = math.nan
         ran += decision.reaction == "run"
-        if decision.reaction == "hand over":
+        if decision.reaction == "handover":
             guard.rearm()
     assert ran > 20
     assert all(math.isfinite(event.time) for event in guard.events)
 
 
 def test_fences_by_hand():
-    assert Circle(1, 2, 5).inside(4, 6) == pytest.approx(0)
-    assert Circle(1, 2, 5).inside(1, 2) == 5
+    assert Circle(1, 2, 5).margin(4, 6) == pytest.approx(0)
+    assert Circle(1, 2, 5).margin(1, 2) == 5
     # An L of two by two less its upper right quarter.
     bent = Polygon(((0, 0), (2, 0), (2, 1), (1, 1), (1, 2), (0, 2)))
-    assert bent.inside(0.5, 0.5) == pytest.approx(0.5)
-    assert bent.inside(1.5, 1.5) == pytest.approx(-0.5)
-    assert bent.inside(3, 4) == pytest.approx(-math.hypot(2, 2))
-    assert Polygon(bent.corners[::-1]).inside(0.5, 1.9) == pytest.approx(0.1)
+    assert bent.margin(0.5, 0.5) == pytest.approx(0.5)
+    assert bent.margin(1.5, 1.5) == pytest.approx(-0.5)
+    assert bent.margin(3, 4) == pytest.approx(-math.hypot(2, 2))
+    assert Polygon(bent.corners[::-1]).margin(0.5, 1.9) == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +311,7 @@ def test_fences_by_hand():
     [
         (((0, 0), (1, 0)), "three or more that enclose some water"),
         (((0, 0), (1, 1), (2, 2)), "three or more that enclose some water"),
-        (((0, 0), (1, 0), (math.nan, 1)), "two finite numbers"),
+        (((0, 0), (1, 0), (math.nan, 1)), r"corners\[2\]\[0\] = nan: must be a finite number"),
         (((0, 0), (2, 2), (2, 0), (0, 1)), "in order, so that sides do not cross"),
     ],
 )

@@ -9,7 +9,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 
 import anyhull.gym
-from anyhull.learn.task import Draws, Task
+from anyhull.learn.environment import Draws, TrackingEnv
 from anyhull.vessel import Vessel
 
 
@@ -65,7 +65,7 @@ def test_a_boat_that_strays_is_terminated_and_a_long_episode_truncated():
     # The boat that goes on is a new one at its start.
     assert (np.hypot(observed[terminated, 0], observed[terminated, 1]) < 2.2).all()
 
-    task = Task(episode=3)
+    task = TrackingEnv(episode_steps=3)
     one = task.reset(jnp.full(task.reset_draws, 0.5))
     still = Draws(jnp.full(7, 0.5), jnp.zeros(5), jnp.zeros(0))
     step = jax.jit(lambda fleet: task.step(fleet, jnp.zeros(3), still))
@@ -78,4 +78,4 @@ def test_a_boat_that_strays_is_terminated_and_a_long_episode_truncated():
 
 def test_step_before_reset_is_refused():
     with pytest.raises(gymnasium.error.ResetNeeded):
-        anyhull.gym.TrackingFleet(2).step(np.zeros((2, 3), np.float32))
+        anyhull.gym.TrackingVector(2).step(np.zeros((2, 3), np.float32))

@@ -1,4 +1,4 @@
-"""The link: messages that survive the wire and garbage that does not, one's own peer alone, clocks and sequences."""
+"""The link: messages and malformed datagrams, its peer only, clock synchronization and sequence numbers."""
 
 import json
 import math
@@ -7,10 +7,11 @@ import socket
 import numpy as np
 import pytest
 
-from anyhull.boat.clock import Clock, Sequence
-from anyhull.boat.link import UDP, Address, Ends
-from anyhull.boat.messages import (
-    LARGEST,
+from anyhull.errors import InputError
+from anyhull.onboard.clock import ClockSync, SequenceCheck
+from anyhull.onboard.links.udp import UDP, Address, UDPConfig
+from anyhull.onboard.messages import (
+    MAX_BYTES,
     Acceleration,
     BadMessage,
     Command,
@@ -21,8 +22,7 @@ from anyhull.boat.messages import (
     decode,
     encode,
 )
-from anyhull.boat.setup import Setup
-from anyhull.errors import InputError
+from anyhull.onboard.setup import Setup
 
 MESSAGES = [
     Position(7, 0, 12.5, 1.0, -2.0),
@@ -49,37 +49,41 @@ def changed(message, **values):
     [
         (b"", "not JSON"),
         (b"\xff\xfe\x00", "not JSON"),
-        (b"[" * LARGEST, "not JSON"),
+        (b"[" * MAX_BYTES, "not JSON"),
         (b"[]", "not an object"),
         (b"null", "not an object"),
-        (b" " * (LARGEST + 1), "too long"),
+        (b" " * (MAX_BYTES + 1), "too long"),
         (changed(MESSAGES[0], v=2), "another version"),
         (changed(MESSAGES[0], type="position "), "unknown type"),
         (changed(MESSAGES[0], type=["position"]), "unknown type"),
-        (b'{"v":1,"type":"gyro","session":1,"seq":1,"time":1}', "rate missing"),
-        (changed(MESSAGES[0], x=math.nan), "x not finite"),
-        (changed(MESSAGES[0], x=math.inf), "x not finite"),
-        (changed(MESSAGES[0], x="1"), "x not finite"),
-        (changed(MESSAGES[0], x=True), "x not finite"),
-        (changed(MESSAGES[0], x=None), "x not finite"),
-        (changed(MESSAGES[0], x=10**400), "x not finite"),
-        (changed(MESSAGES[0], seq=1.5), "seq not finite"),
-        (changed(MESSAGES[0], seq=-2), "seq not finite"),
-        (changed(MESSAGES[0], seq=2**60), "seq not finite"),
-        (changed(MESSAGES[5], stopped=0), "stopped not true or false"),
-        (changed(MESSAGES[6], thrusters=[0.5, 1.001]), "command outside [-1, 1]"),
-        (changed(MESSAGES[6], thrusters=[0.5]), "not an angle for each thruster"),
-        (changed(MESSAGES[6], thrusters=[0.1] * 33, angles=[0.1] * 33), "thrusters not finite"),
-        (changed(MESSAGES[6], angles=[math.nan, 0.0]), "angles not finite"),
+        (b'{"v":1,"type":"gyro","session":1,"seq":1,"time":1}', "rate is missing: must be a finite number"),
+        (changed(MESSAGES[0], x=math.nan), "x: must be a finite number"),
+        (changed(MESSAGES[0], x=math.inf), "x: must be a finite number"),
+        (changed(MESSAGES[0], x="1"), "x: must be a finite number"),
+        (changed(MESSAGES[0], x=True), "x: must be a finite number"),
+        (changed(MESSAGES[0], x=None), "x: must be a finite number"),
+        (changed(MESSAGES[0], x=10**400), "x: must be a finite number"),
+        (changed(MESSAGES[0], seq=1.5), "seq: must be a whole number"),
+        (changed(MESSAGES[0], seq=-2), "seq: must be from -1 to 2**53 - 1"),
+        (changed(MESSAGES[0], seq=2**53), "seq: must be from -1 to 2**53 - 1"),
+        (changed(MESSAGES[0], seq=2**60), "seq: must be from -1 to 2**53 - 1"),
+        (changed(MESSAGES[0], seq=10**400), "seq: must be a whole number"),
+        (changed(MESSAGES[0], x=-1e300), "x: must be below 1e300"),
+        (changed(MESSAGES[5], stopped=0), "stopped: must be true or false"),
+        (changed(MESSAGES[6], thrusters=[0.5, 1.001]), "thrusters: must be in [-1, 1]"),
+        (changed(MESSAGES[6], thrusters=[0.5]), "angles: must be one for each thruster"),
+        (changed(MESSAGES[6], thrusters=[0.1] * 33, angles=[0.1] * 33), "thrusters: must be at most 32 numbers"),
+        (changed(MESSAGES[6], angles=[math.nan, 0.0]), "angles: must be a finite number"),
+        (changed(MESSAGES[6], angles=0.0), "angles: must be a list of finite numbers"),
     ],
 )
-def test_what_is_no_message_is_refused_with_a_reason(datagram, reason):
-    with pytest.raises(BadMessage) as refused:
+def test_a_malformed_message_is_rejected_with_a_reason(datagram, reason):
+    with pytest.raises(BadMessage) as rejected:
         decode(datagram)
-    assert str(refused.value) == reason
+    assert str(rejected.value) == reason
 
 
-def test_keys_of_a_later_date_are_passed_over():
+def test_unknown_keys_are_ignored():
     assert decode(changed(MESSAGES[0], satellites=12)) == MESSAGES[0]
 
 
@@ -96,6 +100,12 @@ def test_random_bytes_and_mangled_messages_never_raise_anything_else():
             continue
         if isinstance(message, Command):
             assert all(abs(command) <= 1 for command in message.thrusters)
+
+
+def test_nesting_of_any_depth_is_rejected():
+    for depth in range(1, 650):
+        with pytest.raises(BadMessage):
+            decode(b'{"v":1,"type":"gyro","session":1,"seq":1,"time":1,"rate":' + b"[" * depth + b"]" * depth + b"}")
 
 
 @pytest.fixture
@@ -117,11 +127,11 @@ def test_messages_cross_in_order_and_garbage_is_counted(ends):
     boat._socket.sendto(encode(MESSAGES[0]).replace(b"1.0", b"NaN"), pilot.address)
     received = pilot.receive(1.0)
     assert [entry.message for entry in received] == MESSAGES[:6]
-    assert pilot.refused == {"not JSON": 1, "x not finite": 1}
+    assert pilot.rejected == {"not JSON": 1, "x: must be a finite number": 1}
     assert pilot.receive(0.0) == []
 
 
-def test_a_stranger_is_not_heard(ends):
+def test_datagrams_from_others_than_the_peer_are_rejected(ends):
     pilot, boat = ends
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         stranger.sendto(encode(MESSAGES[6]), boat.address)
@@ -129,7 +139,7 @@ def test_a_stranger_is_not_heard(ends):
         boat.receive(1.0)
         stranger.sendto(encode(MESSAGES[6]), boat.address)
         assert boat.receive(1.0) == []
-    assert boat.refused == {"not from the peer": 2}
+    assert boat.rejected == {"not from the peer": 2}
 
 
 def test_a_peer_that_is_down_is_no_error(ends):
@@ -140,8 +150,8 @@ def test_a_peer_that_is_down_is_no_error(ends):
         assert pilot.receive(0.01) == []
 
 
-def test_it_listens_on_loopback_unless_told_otherwise(tmp_path):
-    assert Address.read(Ends().listen).host == Address.read(Ends().peer).host == "127.0.0.1"
+def test_it_listens_on_loopback_by_default(tmp_path):
+    assert Address.read(UDPConfig().listen).host == Address.read(UDPConfig().peer).host == "127.0.0.1"
     first = UDP("127.0.0.1:0", "127.0.0.1:9")
     with pytest.raises(InputError, match=r"127.0.0.1:\d+: cannot listen there: Address already in use"):
         UDP(first.address, "127.0.0.1:9")
@@ -171,7 +181,7 @@ def test_a_boats_file_holds_link_guard_fence_and_sensors(tmp_path):
     )
     setup = Setup.load(file)
     assert (setup.link.listen, setup.limits.step, setup.sensors.antenna_x) == ("127.0.0.1:5000", 0.2, 0.3)
-    assert setup.fence.inside(0, -1) > 0 > setup.fence.inside(0, 3)
+    assert setup.fence.margin(0, -1) > 0 > setup.fence.margin(0, 3)
     assert Setup.load("platform-a").fence is None
 
 
@@ -183,12 +193,15 @@ def test_a_boats_file_holds_link_guard_fence_and_sensors(tmp_path):
         ('[link]\npeer = "127.0.0.1:0"\n', "link.peer = '127.0.0.1:0': must be an address with a port other than 0"),
         ('[link]\npeer = "127.0.0.1:47001"\n', "link.peer = '127.0.0.1:47001': must be another address than listen"),
         ('[link]\npeer = "127.0.0.1:99999"\n', "at most 65535"),
-        ("[guard]\nstep = 0\n", "guard.step = 0: must be positive"),
+        ("[guard]\nstep = 0.0\n", "guard.step = 0.0: must be positive"),
         ("[guard]\nstpe = 0.1\n", "guard.stpe = 0.1: unknown key; did you mean 'step'?"),
         ("[fence]\nx = 0\ny = 0\n", "fence.radius is missing"),
         ("[fence]\ncorners = [[0, 0], [1, 0]]\n", "fence.corners = .* three or more"),
-        ('[fence]\ncorners = "all"\n', "fence.corners = 'all': must be a list of pairs"),
-        ("[sensors]\nposition = -1\n", "sensors.position = -1: must be positive"),
+        (
+            '[fence]\ncorners = "all"\n',
+            "fence.corners = 'all': must be a list of lists, each a list of 2 finite numbers",
+        ),
+        ("[sensors]\nposition = -0.5\n", "sensors.position = -0.5: must be positive"),
     ],
 )
 def test_a_mistake_in_a_boats_file_is_named(tmp_path, table, words):
@@ -200,38 +213,38 @@ def test_a_mistake_in_a_boats_file_is_named(tmp_path, table, words):
 
 
 def test_the_clock_is_that_of_the_fastest_message_and_follows_drift():
-    clock, rng = Clock(), np.random.default_rng(0)
+    clock, rng = ClockSync(), np.random.default_rng(0)
     assert math.isnan(clock.at(1.0))
     for k in range(3000):
         # A clock 1000 s ahead that loses 100 ppm, messages 5 ms late and more.
         arrival = k * 0.01
-        assert not clock.hear(1000 + arrival * (1 - 1e-4) - 0.005 - rng.exponential(0.01), arrival)
+        assert not clock.update(1000 + arrival * (1 - 1e-4) - 0.005 - rng.exponential(0.01), arrival)
     assert clock.at(30.0) == pytest.approx(1030 - 0.003 - 0.005, abs=1e-3)
 
 
 def test_one_bad_stamp_or_a_burst_of_late_ones_sets_no_clock_and_many_do():
-    clock = Clock()
+    clock = ClockSync()
     for k in range(100):
-        clock.hear(k * 0.01, k * 0.01)
-    assert not clock.hear(1e9, 1.0)
+        clock.update(k * 0.01, k * 0.01)
+    assert not clock.update(1e9, 1.0)
     # A link that stood still for a second lets everything go at once.
-    assert not any(clock.hear(1.0 + k * 0.01, 2.0) for k in range(100))
+    assert not any(clock.update(1.0 + k * 0.01, 2.0) for k in range(100))
     assert clock.at(2.0) == pytest.approx(2.0)
-    was_set = [clock.hear(5000 + k * 0.01, 2.0 + k * 0.01) for k in range(100)]
+    was_set = [clock.update(5000 + k * 0.01, 2.0 + k * 0.01) for k in range(100)]
     assert was_set.count(True) == 1
     assert 0.45 < was_set.index(True) * 0.01 < 0.55
     assert clock.at(3.0) == pytest.approx(5001.0)
 
 
 def test_a_clock_set_back_a_little_is_followed_in_seconds():
-    clock = Clock()
+    clock = ClockSync()
     for k in range(1000):
-        clock.hear(k * 0.01 - 0.2 * (k >= 300), k * 0.01)
+        clock.update(k * 0.01 - 0.2 * (k >= 300), k * 0.01)
     assert clock.at(10.0) == pytest.approx(9.8)
 
 
-def test_sequence_numbers_tell_old_from_new():
-    order = Sequence()
+def test_sequence_numbers_separate_old_from_new():
+    order = SequenceCheck()
     assert [order.check(5, seq) for seq in (3, 4, 6)] == ["new", "new", "new"]
     assert order.lost == 1
     assert order.check(5, 6) == "duplicate"

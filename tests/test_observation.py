@@ -1,4 +1,4 @@
-"""What a policy sees: by hand, and unchanged when the whole world is turned, moved or mirrored."""
+"""Observation and history: by hand, and invariant under rotation, translation and mirroring of the world."""
 
 import math
 
@@ -6,7 +6,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from anyhull.observation import HISTORY_SIZE, OBSERVATION_SIZE, observe, pack, recall
+from anyhull.observation import (
+    ERRORS,
+    HISTORY,
+    HISTORY_SIZE,
+    OBSERVATION,
+    OBSERVATION_SIZE,
+    PRIVILEGED,
+    history,
+    observe,
+    pack,
+)
 from anyhull.reference import figure_eight
 
 POSE, VELOCITY, PREVIOUS = np.array([0.3, -0.2, 0.4]), np.array([0.5, 0.1, -0.2]), np.array([0.1, -0.3, 0.2])
@@ -16,7 +26,20 @@ WINDOW = figure_eight().window(7.0)
 def test_sizes_are_the_papers():
     seen = pack(observe(POSE, VELOCITY, WINDOW, PREVIOUS))
     assert seen.shape == (OBSERVATION_SIZE,) == (72,)
-    assert pack(recall(POSE, POSE, VELOCITY, PREVIOUS)).shape == (HISTORY_SIZE,) == (9,)
+    assert pack(history(POSE, POSE, VELOCITY, PREVIOUS)).shape == (HISTORY_SIZE,) == (9,)
+
+
+def test_every_field_lies_at_its_slice_of_the_packed_vector():
+    o, h = observe(POSE, VELOCITY, WINDOW, PREVIOUS), history(POSE, POSE + 0.1, VELOCITY, PREVIOUS)
+    for fields, slices in ((o, OBSERVATION), (h, HISTORY)):
+        packed = pack(fields)
+        for name, field in fields._asdict().items():
+            np.testing.assert_array_equal(packed[getattr(slices, name)], np.ravel(field), err_msg=name)
+        assert [place.start for place in slices] == [0, *(place.stop for place in slices[:-1])]  # no gap, no overlap
+    errors = np.concatenate([o.position_error, o.heading_error, o.velocity_error])
+    np.testing.assert_array_equal(pack(o)[ERRORS], errors)
+    # e (9), delay (1), current (2), force (3).
+    assert [(place.start, place.stop) for place in PRIVILEGED] == [(0, 9), (9, 10), (10, 12), (12, 15)]
 
 
 def test_errors_point_from_the_boat_to_the_reference():
@@ -34,16 +57,16 @@ def test_errors_point_from_the_boat_to_the_reference():
 
 def test_history_is_the_motion_since_the_last_period_in_the_present_body_frame():
     before, now = np.array([1.0, 1.0, math.pi - 0.1]), np.array([1.0, 1.5, -math.pi + 0.1])
-    seen = recall(now, before, VELOCITY, PREVIOUS)
+    seen = history(now, before, VELOCITY, PREVIOUS)
     sin, cos = math.sin(now[2]), math.cos(now[2])
     np.testing.assert_allclose(seen.displacement, [0.5 * sin, 0.5 * cos, 0.2], atol=1e-12)
-    # Without a past the boat is taken to have moved as it does now: 0.5 m/s, 0.1 m/s and -0.2 rad/s for 0.1 s.
+    # Without a previous pose the displacement is that of the present velocity: 0.5 m/s, 0.1 m/s, -0.2 rad/s for 0.1 s.
     for itself in (now, np.nextafter(now.astype(np.float32), 9), now + np.array([0, 0, 2 * math.pi])):
-        np.testing.assert_allclose(recall(now, itself, VELOCITY, PREVIOUS).displacement, [0.05, 0.01, -0.02])
+        np.testing.assert_allclose(history(now, itself, VELOCITY, PREVIOUS).displacement, [0.05, 0.01, -0.02])
 
 
 @pytest.mark.parametrize("angle", [0.7, -2.0, 3.1, 2 * math.pi])
-def test_turning_and_moving_the_world_changes_no_observation(angle):
+def test_observations_are_invariant_under_rotation_and_translation(angle):
     def moved(poses):
         poses = np.array(poses, float)
         x, y = poses[..., 0].copy(), poses[..., 1].copy()
@@ -66,7 +89,7 @@ def test_mirroring_the_world_mirrors_the_observation():
     np.testing.assert_allclose(mirrored.lookahead, here.lookahead * flip, atol=1e-12)
 
 
-def test_numpy_and_jax_see_the_same():
+def test_numpy_and_jax_give_the_same_observation():
     inputs = POSE, VELOCITY, WINDOW, PREVIOUS
     traced = pack(observe(*(jnp.array(value) for value in inputs)))
     np.testing.assert_allclose(traced, pack(observe(*inputs)), atol=2e-6)

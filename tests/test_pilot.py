@@ -1,4 +1,4 @@
-"""The deployed policy is the trained network: the same numbers in NumPy, and the same tracking."""
+"""The deployed policy equals the trained network: the same numbers in NumPy, and the same tracking."""
 
 import json
 
@@ -6,12 +6,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
-from anyhull import InputError, Vessel, rounded_rectangle, simulate
-from anyhull.learn import files, methods
-from anyhull.learn.networks import Adapter, MeanLatent, Recurrent, Student, Teacher
-from anyhull.observation import observe, pack, recall, scale_privileged
-from anyhull.pilot import FORMAT, Pilot, read, shipped, shipped_path
+from anyhull import InputError, Sea, Vessel, policy_file, rounded_rectangle, simulate
+from anyhull.control import MPC
+from anyhull.learn import checkpoints, config, evaluate
+from anyhull.learn.policies import Adapter, MeanLatent, Recurrent, Student, Teacher
+from anyhull.learn.rollout import rollout
+from anyhull.observation import PRIVILEGED, history, observe, pack, scale_privileged
+from anyhull.paper import PLATFORMS
+from anyhull.pilot import Pilot
 
 ONE, TWO = jax.random.split(jax.random.key(0))
 TEACHER = Teacher(72, 9, 3, key=ONE)
@@ -24,41 +28,40 @@ POLICIES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def batches():
-    """Networks add a bias to a batch, which the strict rule of the other tests forbids."""
-    with jax.numpy_rank_promotion("allow"):
-        yield
-
-
 @pytest.mark.parametrize("method", POLICIES)
 def test_the_pilot_gives_the_networks_commands_to_1e_5(method, tmp_path):
-    policy, vessel = POLICIES[method], Vessel.load("roboat-2")
-    # Fresh actors command next to nothing: the last layer is made larger.
-    body = (lambda p: p.teacher.body) if hasattr(policy, "teacher") else (lambda p: p.body)
-    policy = jax.tree.map(lambda leaf: leaf, policy)
-    head = body(policy).layers[-1]
+    vessel = Vessel.load("roboat-2")
+    # The commands of new policies are close to zero, so the last layer is enlarged.
+    policy = jax.tree.map(lambda leaf: leaf, POLICIES[method])
+    head = getattr(policy, "teacher", policy).actor_critic.layers[-1]
     object.__setattr__(head, "weight", 30 * head.weight)
-    path = files.save_policy(tmp_path / "policy.safetensors", policy, methods.paper(method), {})
+    path = checkpoints.save_policy(tmp_path / "policy.safetensors", policy, config.paper(method), {})
     pilot = Pilot.load(path, vessel)
 
-    act, memory = methods.acting(policy, 1)
-    known = scale_privileged(jnp.array([vessel.normalized]))
+    memory = jnp.zeros((1, policy.memory_size))
+    privileged = scale_privileged(jnp.array([vessel.normalized]))
     random = np.random.default_rng(0)
     previous, before, largest = np.zeros(3), None, 0.0
     for k in range(50):
         window = rounded_rectangle().window(0.1 * k)
         pose, velocity = window[0, :3] + 0.1 * random.normal(size=3), window[0, 3:] + 0.1 * random.normal(size=3)
         before = pose if before is None else before
-        o, h = pack(observe(pose, velocity, window, previous)), pack(recall(pose, before, velocity, previous))
-        memory, wanted = act(memory, jnp.array(o)[None], jnp.array(h)[None], known)
+        action, memory = act(policy, memory, privileged, pose, before, velocity, window, previous)
         command = pilot.step(pose, velocity, window)
-        np.testing.assert_allclose(command, np.clip(wanted[0], -1, 1), atol=1e-5)
+        np.testing.assert_allclose(command, np.clip(action, -1, 1), atol=1e-5)
         previous, before, largest = command, pose, max(largest, np.abs(command).max())
-    assert largest > 0.02  # it did something
+    assert largest > 0.02  # the commands are not all zero
 
 
-def test_reset_forgets_the_boat():
+def act(policy, memory, privileged, pose, before, velocity, window, previous):
+    """The action of a network in JAX, before clipping, and its next memory."""
+    o, h = pack(observe(pose, velocity, window, previous)), pack(history(pose, before, velocity, previous))
+    single = (jnp.array(x, jnp.float32)[None] for x in (o, h))
+    action, _, memory = policy.act(*single, privileged, memory)
+    return action[0], memory
+
+
+def test_reset_clears_the_memory():
     pilot, window = Pilot.load("student"), rounded_rectangle().window(6.0)
     first = pilot.step(window[0, :3], window[0, 3:], window)
     pilot.step(window[1, :3], window[1, 3:], window)
@@ -66,9 +69,10 @@ def test_reset_forgets_the_boat():
     np.testing.assert_array_equal(pilot.step(window[0, :3], window[0, 3:], window), first)
 
 
-def test_shipped_policies_do_what_their_files_say():
-    assert {"ideal", "field", "student", "teacher", "student-mean-latent", "ppo-general"} <= set(shipped())
-    for name in shipped():
+def test_shipped_policies_have_the_errors_of_their_files():
+    names = policy_file.shipped()
+    assert {"ideal", "field", "student", "teacher", "student-mean-latent", "ppo-general"} <= set(names)
+    for name in names:
         for platform, stated in Pilot.load(name, Vessel.load("roboat-1")).about["metrics"]["platforms"].items():
             vessel = Vessel.load(name.split("specific-")[1] if platform == "trained for" else platform)
             metrics = simulate(Pilot.load(name, vessel), vessel, rounded_rectangle()).metrics()
@@ -76,7 +80,26 @@ def test_shipped_policies_do_what_their_files_say():
             assert metrics.heading_deg == pytest.approx(stated["heading_deg"], abs=0.005), (name, platform)
 
 
-def test_the_student_shows_what_it_thinks_of_the_boat():
+def test_the_field_policy_has_smaller_errors_than_the_mpc_over_seeds_of_the_field_sea():
+    # Half a lap of the five platforms; no tuning and no policy was chosen on these seeds. The MPC has a perfect model.
+    # Measured: heading smaller on every seed, by a factor of 1.6 to 6.9; position smaller on four of five seeds, and on
+    # the other 9 % larger, where Platform A saturates against the current.
+    errors = np.zeros((2, 5, 2))  # controller, seed, (cm, degrees)
+    for name in PLATFORMS:
+        vessel = Vessel.load(name)
+        for i, controller in enumerate((Pilot.load("field"), MPC(vessel, "field"))):
+            for k in range(5):
+                sea, seed = Sea.field(), 3000 + k
+                metrics = simulate(controller, vessel, rounded_rectangle(), sea, seed=seed, duration=24.0).metrics()
+                errors[i, k] += np.array([metrics.position_cm, metrics.heading_deg]) / len(PLATFORMS)
+    policy, mpc = errors
+    assert (policy[:, 1] < mpc[:, 1]).all()
+    assert (policy[:, 0] < mpc[:, 0]).sum() >= 4
+    assert (policy[:, 0] < 1.2 * mpc[:, 0]).all()
+    assert np.median(policy[:, 0]) < 0.9 * np.median(mpc[:, 0])
+
+
+def test_the_student_shows_its_latent_and_memory():
     pilot = Pilot.load("student")
     log = simulate(pilot, Vessel.load("platform-a"), rounded_rectangle(), duration=3)
     assert log.latent.shape == (30, 9)
@@ -89,86 +112,101 @@ def test_the_student_shows_what_it_thinks_of_the_boat():
     assert Pilot.load("ppo-general").memory is None
 
 
-def test_a_modulated_student_that_reads_the_boat_is_the_same_in_numpy(tmp_path):
-    config = methods.first_order("student", "field")
-    teacher = Teacher(72, 15, 3, 16, modulated=True, scales=config.scales, key=ONE)
-    # Louder, so that the factors and the command are far from what they would be without.
-    object.__setattr__(teacher.modulation, "weight", 100 * teacher.modulation.weight)
-    object.__setattr__(teacher.body.layers[-1], "weight", 30 * teacher.body.layers[-1].weight)
-    student = Student(teacher, Adapter(9, 16, 15, scales=config.scales, key=TWO))
-    pilot = Pilot.load(files.save_policy(tmp_path / "policy.safetensors", student, config, {}))
-    act, memory = methods.acting(student, 1)
+def test_a_modulated_student_with_a_dynamics_head_is_the_same_in_numpy(tmp_path):
+    preset = config.apg("student", "field")
+    teacher = Teacher(72, 15, 3, 16, modulated=True, scales=preset.scales, key=ONE)
+    # Larger weights, so that factors and command differ clearly from their initial values.
+    for layer, factor in ((teacher.modulation, 100), (teacher.actor_critic.layers[-1], 30)):
+        object.__setattr__(layer, "weight", factor * layer.weight)
+    student = Student(teacher, Adapter(9, 16, 15, scales=preset.scales, key=TWO))
+    pilot = Pilot.load(checkpoints.save_policy(tmp_path / "policy.safetensors", student, preset, {}))
+    memory, privileged = jnp.zeros((1, student.memory_size)), jnp.zeros((1, 15))
     window = rounded_rectangle().window(6.0)
     pose, velocity = window[0, :3] + 0.05, window[0, 3:] - 0.05
-    previous, before = np.zeros(3), pose
+    previous = np.zeros(3)
     for _ in range(5):
-        o, h = pack(observe(pose, velocity, window, previous)), pack(recall(pose, before, velocity, previous))
-        memory, wanted = act(memory, jnp.array(o)[None], jnp.array(h)[None], jnp.zeros((1, 15)))
+        action, memory = act(student, memory, privileged, pose, pose, velocity, window, previous)
         previous = pilot.step(pose, velocity, window)
-        np.testing.assert_allclose(previous, np.clip(wanted[0], -1, 1), atol=1e-5)
-    mean, log_std = (np.array(part[0]) for part in student.adapter.read(memory))
-    told = pilot.dynamics
-    # ln e of the first seven, then -c_ru = 1 / c_rv by its own logarithm, c_uv by its asinh; the sea in its own scales.
-    np.testing.assert_allclose(np.log(told.e[:7]), mean[:7], atol=1e-5)
-    np.testing.assert_allclose([np.log(-told.e.c_ru), np.arcsinh(told.e.c_uv)], mean[7:9], atol=1e-5)
-    np.testing.assert_allclose(told.spread, np.exp(log_std[:9]), rtol=1e-4)
-    np.testing.assert_allclose([10 * told.delay, *(5 * told.current), *(10 * told.force)], mean[9:], atol=1e-5)
+        np.testing.assert_allclose(previous, np.clip(action, -1, 1), atol=1e-5)
+    mean, log_std = (np.array(part[0]) for part in student.adapter.dynamics(memory))
+    dynamics, at = pilot.dynamics, PRIVILEGED
+    # ln of the first seven components of e and of -c_ru, asinh of c_uv; the sea times its scales.
+    np.testing.assert_allclose(np.log(dynamics.e[:7]), mean[:7], atol=1e-5)
+    np.testing.assert_allclose([np.log(-dynamics.e.c_ru), np.arcsinh(dynamics.e.c_uv)], mean[7:9], atol=1e-5)
+    np.testing.assert_allclose(dynamics.spread, np.exp(log_std[at.e]), rtol=1e-4)
+    np.testing.assert_allclose(10 * dynamics.delay, mean[at.delay][0], atol=1e-5)
+    np.testing.assert_allclose(5 * dynamics.current, mean[at.current], atol=1e-5)
+    np.testing.assert_allclose(10 * dynamics.force, mean[at.force], atol=1e-5)
     assert Pilot.load("student").dynamics is None
 
 
 @pytest.mark.parametrize("name", ["ideal", "field"])
-def test_a_shipped_students_reading_of_boats_is_as_good_as_it_says(name):
-    # Over boats and references of training, after 20 s: errors in units of what it states have a mean square near 1.
-    student, config, _ = files.load_policy(shipped_path(name))
-    task = config.task
-    one, two = jax.random.split(jax.random.key(1))
+def test_the_dynamics_head_of_a_shipped_student_is_calibrated(name):
+    # Over boats and references of training, after 20 s: the mean square of error over stated deviation is close to 1.
+    student, preset, _ = checkpoints.load_policy(policy_file.locate(name))
+    env, count = preset.environment, 256
+    uniforms, key = evaluate.training_draws(env, count)
 
     @jax.jit
-    def look():
-        fleet = jax.vmap(task.reset)(jax.random.uniform(one, (256, task.reset_draws)))
+    def estimate():
+        state, memory = jax.vmap(env.reset)(uniforms), jnp.zeros((count, student.memory_size))
+        draws = env.draws(key, (200, count))
+        state, memory, _ = rollout(student.act, env, state, memory, draws, lambda s: None)
+        return jax.vmap(env.privileged)(state), *student.adapter.dynamics(memory)
 
-        def step(carry, draws):
-            fleet, memory = carry
-            command, _, memory = student.act(jax.vmap(task.observe)(fleet), jax.vmap(task.recall)(fleet), memory)
-            return (jax.vmap(task.step)(fleet, command, draws)[0], memory), None
-
-        begun = fleet, jnp.zeros((256, student.memory_size))
-        (fleet, memory), _ = jax.lax.scan(step, begun, task.draws(two, (200, 256)))
-        return jax.vmap(task.privileged)(fleet), *student.adapter.read(memory)
-
-    told, mean, log_std = look()
+    true, mean, log_std = estimate()
     # Measured: 1.08 and 1.06.
-    assert 0.7 < (((told - mean) / jnp.exp(log_std)) ** 2).mean() < 1.4
-    # The logarithm of the yaw acceleration, which corners show best, off by 0.22; boats differ from their mean by 1.7.
-    assert jnp.abs(told - mean)[:, 2].mean() < 0.3
-    assert jnp.abs(told - told.mean(0))[:, 2].mean() > 1.5
+    assert 0.7 < (((true - mean) / jnp.exp(log_std)) ** 2).mean() < 1.4
+    # Corners excite yaw most: the error of ln alpha_r is 0.22, its deviation over the boats 1.7.
+    assert jnp.abs(true - mean)[:, 2].mean() < 0.3
+    assert jnp.abs(true - true.mean(0, keepdims=True))[:, 2].mean() > 1.5
 
 
-def test_a_teacher_wants_to_know_the_boat(tmp_path):
-    path = files.save_policy(tmp_path / "policy.safetensors", TEACHER, methods.paper("teacher"), {})
+def test_a_teacher_needs_a_vessel(tmp_path):
+    path = checkpoints.save_policy(tmp_path / "policy.safetensors", TEACHER, config.paper("teacher"), {})
     with pytest.raises(InputError, match="give it a vessel"):
         Pilot.load(path)
 
 
-def test_a_policy_file_that_is_damaged_foreign_newer_or_unknown_is_refused(tmp_path):
+def test_a_policy_file_that_is_damaged_foreign_newer_older_or_unknown_is_refused(tmp_path):
     path = tmp_path / "policy.safetensors"
-    whole = files.save_policy(path, TEACHER, methods.paper("teacher"), {}).read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=r"policy\.safetensors: not a file of tensors, or a damaged one"):
-        read(path)
-    files.save(path, {"a": jnp.zeros(3)}, {})
-    with pytest.raises(InputError, match=r"not a policy of anyhull"):
-        read(path)
-    files.save(path, {"a": jnp.zeros(3)}, {"format": "99", "kind": "student", "config": json.dumps({})})
-    with pytest.raises(InputError, match=r"format = '99': must be '2'"):
-        read(path)
-    for config, complaint in {
-        "{": "not valid JSON",
-        "{}": r"config\.scales = None: must be a number each for command, error, gain, velocity",
-        '{"scales": {"error": "ten"}}': r"config\.scales = \{'error': 'ten'\}: must be a number each",
-    }.items():
-        files.save(path, {"a": jnp.zeros(3)}, {"format": FORMAT, "kind": "student", "config": config})
-        with pytest.raises(InputError, match=complaint):
-            read(path)
+    content = checkpoints.save_policy(path, TEACHER, config.paper("teacher"), {}).read_bytes()
+
+    def refused(complaint):
+        with pytest.raises(InputError, match=rf"policy\.safetensors: {complaint}"):
+            Pilot.load(path, Vessel.load("roboat-1"))
+
+    path.write_bytes(content[: len(content) // 2])
+    refused("cut short, or not a safetensors file")
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))  # one bit of a weight
+    refused("sha256 = '[0-9a-f]{64}': is not that of its tensors: the file is damaged")
+    tensors, about = {"a": np.zeros(3, np.float32)}, {"kind": "student"}
+    save_file(tensors, path)
+    refused("not a file of anyhull")
+    for version, origin in (("99", "a newer anyhull"), ("2", "an older one")):
+        save_file(tensors, path, {"format": version, "kind": json.dumps("student")})
+        refused(f"format = {version}: must be 3; it was written by {origin}")
+    save_file(tensors, path, {"format": "3", "kind": "{"})
+    refused("its metadata is not valid JSON")
+    policy_file.write(path, tensors, about)
+    refused("not a policy: ")
     with pytest.raises(InputError, match=r"policy 'studnet' is unknown: did you mean 'student'\?"):
         Pilot.load("studnet")
+
+
+@pytest.mark.parametrize(
+    ("scales", "complaint"),
+    [
+        ({"error": "ten"}, r"config\.scales\.error = 'ten': must be a finite number"),
+        ({"eror": 10.0}, r"config\.scales\.eror = 10\.0: unknown key; did you mean 'error'\?"),
+        (None, r"config\.scales = None: must be a table"),
+    ],
+)
+def test_invalid_scales_of_a_policy_are_named(tmp_path, scales, complaint):
+    path = tmp_path / "policy.safetensors"
+    checkpoints.save_policy(path, POLICIES["ppo-general"], config.paper("ppo-general"), {})
+    tensors, about = policy_file.read(path)
+    about["config"]["scales"] = scales
+    policy_file.write(path, tensors, about | {"sha256": policy_file.digest(tensors)})
+    with pytest.raises(InputError, match=complaint):
+        Pilot.load(path)

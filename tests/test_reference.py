@@ -1,4 +1,4 @@
-"""References: what they say of velocity is the derivative of what they say of position, and shapes close."""
+"""References: their velocity is the derivative of their pose, shapes close, and infeasible ones are reported."""
 
 import math
 
@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
-from anyhull import stream
 from anyhull.errors import InputError
-from anyhull.learn import boats
-from anyhull.learn.task import Task
+from anyhull.learn import randomization, reference_generator
+from anyhull.learn.environment import TrackingEnv
+from anyhull.learn.randomization import Randomization
+from anyhull.paper import PLATFORMS
 from anyhull.reference import _spline, circle, figure_eight, hold, line, rounded_rectangle, through
 from anyhull.vessel import Vessel
 
@@ -33,7 +34,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("reference", SHAPES.values(), ids=SHAPES.keys())
 def test_body_velocity_is_the_derivative_of_the_pose(reference):
-    # Beyond the end as well: references go on, round or straight or holding still.
+    # Beyond the end as well: references continue round, straight on, or at rest.
     t, h = np.linspace(0.01, 1.4 * reference.duration, 997), 1e-4
     state = reference.at(t)
     rate = (reference.at(t + h)[:, :3] - reference.at(t - h)[:, :3]) / (2 * h)
@@ -87,17 +88,25 @@ def test_a_final_speed_of_zero_ends_in_station_keeping():
     np.testing.assert_allclose(late[3:], 0, atol=1e-9)
 
 
-def test_an_infeasible_reference_is_said_clearly():
+def test_an_infeasible_reference_is_reported_with_axis_time_and_share():
     platform = Vessel.load("platform-a")
     assert rounded_rectangle(speed=0.6).infeasible(platform) == []
-    # 54 kg/s at 2 m/s is 108 N of its 40 N.
-    (surge, *_) = rounded_rectangle(speed=2).infeasible(platform)
-    assert "surge 2.00 m/s" in surge
-    assert "need 108 N in surge: 270 % of what it has" in surge
-    (turn,) = circle(0.05, speed=0.6).infeasible(Vessel.load("roboat-1"))[-1:]
-    assert "yaw" in turn or "sway" in turn
-    (sideways,) = line(heading=1.5, speed=0.3).infeasible(Vessel.load("otter-0"))
-    assert "it has none" in sideways
+    # At 2 m/s the surge drag is 54 kg/s · 2 m/s = 108 N of its 40 N, from the start on. In the first corner, after 3 m
+    # or 1.5 s, the yaw rate is 1 rad/s: m11 u r = 44 kg · 2 m/s · 1 rad/s = 88 N in sway of its 40 N.
+    surge, sway = rounded_rectangle(speed=2).infeasible(platform)
+    motion = "Platform A: surge 2.00 m/s, sway 0.00 m/s and yaw"
+    assert surge == f"{motion} 0.00 rad/s at t = 0.0 s need 108 N in surge: 270 % of what it has"
+    assert sway == f"{motion} 1.00 rad/s at t = 1.5 s need 88 N in sway: 220 % of what it has"
+    # 0.6 m/s on a circle of 5 cm is 12 rad/s. Sway: 13 kg · 0.6 m/s · 12 rad/s = 93.6 N of its 40 N. Yaw: 0.8 kg·m²/s
+    # · 12 rad/s = 9.6 N·m of its 27 N·m, which is feasible.
+    (turn,) = circle(0.05, speed=0.6).infeasible(Vessel.load("roboat-1"))
+    motion = "Roboat 1: surge 0.60 m/s, sway 0.00 m/s and yaw 12.00 rad/s"
+    assert turn == f"{motion} at t = 0.0 s need 93.6 N in sway: 234 % of what it has"
+    # At 1.8 m/s, 36 rad/s: 13 kg · 1.8 m/s · 36 rad/s = 842 N in sway, and 28.8 N·m in yaw, which is infeasible too.
+    axes = [reason.split(" in ")[1] for reason in circle(0.05, speed=1.8).infeasible(Vessel.load("roboat-1"))]
+    assert axes == ["sway: 2106 % of what it has", "yaw: 107 % of what it has"]
+    (sideways,) = line(heading=math.pi / 2, speed=0.3).infeasible(Vessel.load("otter-0"))
+    assert sideways.endswith(" N in sway: it has none")
 
 
 @pytest.mark.parametrize(
@@ -121,28 +130,30 @@ def test_bad_shapes_are_refused(make, message):
         make()
 
 
-def random_stream(seed, steps, difficulty=1.0, e=None):
-    """Points, abilities and the number of segments of a random boat's endless reference, in NumPy."""
+def random_reference(seed, steps, difficulty=1.0, e=None):
+    """Points, capability and number of segments of a random boat's training reference, in NumPy."""
     random = np.random.default_rng(seed)
-    e = np.array(boats.sample(jnp.array(random.random(boats.DRAWS))), float) if e is None else e
-    able = stream.ability(e)
-    segment = stream.draw(random.random(stream.DRAWS), able, difficulty)
-    window = stream.begin(segment, (0.0, 0.0, 0.0))
+    e = np.array(Randomization().sample(jnp.array(random.random(randomization.DRAWS))), float) if e is None else e
+    able = reference_generator.capability(e)
+    segment = reference_generator.draw(random.random(reference_generator.DRAWS), able, difficulty)
+    window = reference_generator.begin(segment, (0.0, 0.0, 0.0))
     segment = segment._replace(left=segment.left - 1.0)
     points, segments = list(window), 1
     for _ in range(steps):
         segments += segment.left <= 0
-        point, segment = stream.extend(points[-1], segment, random.random(stream.DRAWS), able, difficulty)
+        point, segment = reference_generator.extend(
+            points[-1], segment, random.random(reference_generator.DRAWS), able, difficulty
+        )
         points.append(point)
     return np.array(points), able, segments
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_stream_is_continuous_and_within_what_the_boat_can_do(seed):
-    points, able, segments = random_stream(seed, 600)
+def test_a_training_reference_is_continuous_and_within_the_capability_of_the_boat(seed):
+    points, able, segments = random_reference(seed, 600)
     assert segments > 5
     moved = np.diff(points[:, :2], axis=0)
-    # A chord is no longer than its arc: each point follows from the one before at the new point's velocity.
+    # A chord is at most as long as its arc, which is one period at the velocity of the new point.
     reach = np.hypot(points[1:, 3], points[1:, 4]) * 0.1
     assert (np.hypot(*moved.T) <= reach * (1 + 1e-9) + 1e-12).all()
     np.testing.assert_allclose(np.diff(points[:, 2]), points[1:, 5] * 0.1, atol=1e-12)
@@ -152,10 +163,10 @@ def test_the_stream_is_continuous_and_within_what_the_boat_can_do(seed):
     assert np.abs(np.diff(points[:, 3])).max() <= able.ramp * 0.1 * (1 + 1e-9)
 
 
-def test_the_stream_goes_from_easy_to_hard():
+def test_training_references_become_harder_with_difficulty():
     e = np.array(Vessel.load("platform-b").normalized)
-    easy = np.concatenate([random_stream(seed, 500, 0.0, e)[0] for seed in range(5)])
-    hard = np.concatenate([random_stream(seed, 500, 1.0, e)[0] for seed in range(5)])
+    easy = np.concatenate([random_reference(seed, 500, 0.0, e)[0] for seed in range(5)])
+    hard = np.concatenate([random_reference(seed, 500, 1.0, e)[0] for seed in range(5)])
     # 8 m turns at no more than 1.2 m/s are 0.15 rad/s.
     assert np.abs(easy[:, 5]).max() <= 0.15 + 1e-9
     assert np.abs(hard[:, 5]).max() > 0.6
@@ -163,8 +174,8 @@ def test_the_stream_goes_from_easy_to_hard():
     assert np.abs(hard[:, 4]).max() > 0.1
 
 
-def test_the_papers_corners_lie_inside_what_the_stream_asks():
-    for name in ("platform-a", "platform-b", "roboat-1", "roboat-2", "roboat-3"):
-        able = stream.ability(Vessel.load(name).normalized, turn=Task().turn)
+def test_the_papers_corners_lie_inside_the_range_of_training_references():
+    for name in PLATFORMS:
+        able = reference_generator.capability(Vessel.load(name).normalized, turn=TrackingEnv().turn_share)
         assert able.speed >= 0.6
         assert min(able.yaw_rate, able.turn / 0.6) >= 0.3

@@ -1,4 +1,4 @@
-"""The sea: stationary spread and bounds of the processes, and delays of any length."""
+"""The sea: stationary deviation and bounds of the processes, and delays of any length."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from anyhull.vessel import Vessel
 
 
 class Constant:
-    """Gives one command for ever."""
+    """Always gives the same command."""
 
     def __init__(self, *command):
         self.command = np.array(command, float)
@@ -23,7 +23,7 @@ class Constant:
         return self.command
 
 
-def test_current_and_force_keep_their_bounds_and_their_spread():
+def test_current_and_force_keep_their_bounds_and_their_deviation():
     sea, random = Sea.field(), np.random.default_rng(0)
     current, force = (np.zeros(500),) * 2, (np.zeros(500),) * 3
     currents, forces = [], []
@@ -35,20 +35,20 @@ def test_current_and_force_keep_their_bounds_and_their_spread():
     late = np.array(currents[1000:])
     assert np.hypot(late[:, 0], late[:, 1]).max() <= sea.current * (1 + 1e-9)
     assert np.abs(forces).max() <= sea.force
-    # A normal of sigma = bound / 2 cut at two sigma has a standard deviation of 0.96 sigma. Clipping at every step
-    # pulls the process in a little further, and clipping the magnitude more than clipping each axis.
+    # A normal of sigma = bound / 2 clipped at two sigma has a standard deviation of 0.96 sigma. Clipping at every step
+    # reduces it a little further, and clipping the magnitude more than clipping each axis.
     assert 0.88 < np.std(forces[1000:]) / (sea.force / 2) < 0.96
     assert 0.7 < np.std(late) / (sea.current / 2) < 0.96
     assert np.abs(late.mean()) < 0.1 * sea.current
 
 
-def test_the_force_forgets_at_its_decay_rate():
+def test_the_force_decorrelates_at_its_decay_rate():
     sea, random = Sea(force=1.0), np.random.default_rng(1)
     force, path = (np.zeros(2000),) * 3, []
     for _ in range(220):
         force = drift_force(force, random.standard_normal((3, 2000)), sea)
         path.append(force[0])
-    # After 1 / 0.5 s = 20 periods the correlation has fallen to about exp(-1), a little below it for the clipping.
+    # After 1 / 0.5 s = 20 periods the correlation is about exp(-1), and a little below it by the clipping.
     assert np.corrcoef(path[199], path[219])[0, 1] == pytest.approx(np.exp(-1), abs=0.07)
 
 
@@ -66,8 +66,8 @@ def test_a_delay_shifts_the_command_in_time(delay):
         assert force == pytest.approx(np.mean(np.floor(t / PERIOD + 1e-12) + 1), abs=2e-3)
 
 
-def test_a_delay_that_is_no_multiple_of_the_period_delays_the_boat_by_just_that():
-    # A heavy boat pushed from rest: until the delay is over nothing moves, then u = alpha (t - delay) at first.
+def test_a_delay_that_is_no_multiple_of_the_period_delays_the_boat_by_its_length():
+    # From rest: u = 0 until the delay is over, then a first-order response.
     vessel = Vessel.load("roboat-3")
     for delay in (0.0, 0.05, 0.13, 0.2):
         log = simulate(Constant(1, 0, 0), vessel, hold(), Sea(delay=(delay, delay)), duration=0.6)
@@ -93,7 +93,7 @@ def test_presets_by_name():
 
 
 @pytest.mark.parametrize("bad", [{"current": -1}, {"force": float("nan")}, {"delay": (0.2, 0.1)}, {"delay": (0, 9)}])
-def test_bad_seas_are_refused(bad):
+def test_invalid_seas_are_refused(bad):
     (name,) = bad
     with pytest.raises(InputError, match=rf"{name} = .*: must be"):
         Sea(**bad)

@@ -1,15 +1,17 @@
-"""The closed loop and its record."""
+"""The closed loop and its log."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from anyhull import InputError, Log, Sea, Vessel, circle, hold, line, simulate
-from anyhull.controller import checked
-from anyhull.files import whole
+from anyhull.controller import check_inputs
+from anyhull.files import atomic_write
 
 
 class Constant:
-    """Gives one command for ever and has a latent."""
+    """Always gives the same command, and has a latent."""
 
     latent = np.arange(9.0)
 
@@ -29,7 +31,7 @@ def log():
 
 
 def test_metrics_by_hand():
-    # A boat beside its reference by 3 and 4 cm, turned by 0.1 rad to either side, throttle 0 and 1 in turn.
+    # Offsets of 3 and 4 cm, heading errors of ± 0.1 rad in turn, surge commands of 0 and 1 in turn.
     n = 10
     state, reference = np.zeros((n, 6)), np.zeros((n, 6))
     state[:, :2] = 0.03, 0.04
@@ -42,7 +44,7 @@ def test_metrics_by_hand():
     assert metrics.position_std_cm == pytest.approx(0, abs=1e-12)
     assert metrics.heading_deg == pytest.approx(np.degrees(0.1))
     assert metrics.heading_std_deg == pytest.approx(0, abs=1e-9)
-    assert metrics.roughness == pytest.approx(1 / 3)
+    assert metrics.delta_tau == pytest.approx(1 / 3)
     assert metrics.saturation == pytest.approx(5 / 30)
 
 
@@ -98,7 +100,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
     path.write_text("old")
 
     def interrupted():
-        with whole(path) as temporary:
+        with atomic_write(path) as temporary:
             temporary.write_text("half")
             raise KeyboardInterrupt
 
@@ -110,21 +112,34 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
 
 def test_a_controllers_inputs_are_checked():
     good = np.zeros(3), np.zeros(3), np.zeros((11, 6))
-    assert [value.shape for value in checked(*good)] == [(3,), (3,), (11, 6)]
+    assert [value.shape for value in check_inputs(*good)] == [(3,), (3,), (11, 6)]
     with pytest.raises(InputError, match=r"window of shape \(10, 6\): must have shape \(11, 6\)"):
-        checked(np.zeros(3), np.zeros(3), np.zeros((10, 6)))
+        check_inputs(np.zeros(3), np.zeros(3), np.zeros((10, 6)))
     with pytest.raises(InputError, match=r"pose\[2\] = nan: must be a finite number"):
-        checked(np.array([0, 0, np.nan]), np.zeros(3), np.zeros((11, 6)))
+        check_inputs(np.array([0, 0, np.nan]), np.zeros(3), np.zeros((11, 6)))
+
+
+def test_a_vessel_change_takes_effect_at_its_time():
+    # From rest u = alpha / rate (1 - exp(-rate t)) under full surge; after 1 s the boat has three times the inertia and
+    # damping, so a third of the terminal speed and the same rate.
+    vessel = Vessel.load("platform-a")
+    names = ("m", "X_udot", "Y_vdot", "I_comb", "X_u", "Y_v", "N_r")
+    heavy = replace(vessel, **{name: 3 * getattr(vessel, name) for name in names})
+    log = simulate(Constant(1, 0, 0), vessel, hold(), duration=2.1, vessel_change=(1.0, heavy))
+    top, rate = vessel.top_speeds[0], vessel.normalized.inv_tau_u
+    at_change = top * -np.expm1(-rate * 1.0)
+    assert log.state[10, 3] == pytest.approx(at_change, rel=1e-6)
+    assert log.state[20, 3] == pytest.approx(top / 3 + (at_change - top / 3) * np.exp(-rate * 1.0), rel=1e-6)
 
 
 @pytest.mark.parametrize("command", [(0, 2, 0), (0, np.nan, 0), (0, 0)])
-def test_a_controller_that_gives_no_command_is_named(command):
+def test_an_invalid_command_is_refused(command):
     with pytest.raises(InputError, match=r"command = .*: a controller must return three numbers in \[-1, 1\]"):
         simulate(Constant(*command), Vessel.load("platform-a"), line())
 
 
 @pytest.mark.parametrize("bad", [{"duration": 0}, {"duration": np.inf}, {"start": [0, 0]}])
-def test_bad_runs_are_refused(bad):
+def test_invalid_arguments_of_a_run_are_refused(bad):
     (name,) = bad
     with pytest.raises(InputError, match=rf"{name} = .*: must be"):
         simulate(Constant(0, 0, 0), Vessel.load("platform-a"), hold(), **bad)

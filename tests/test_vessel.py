@@ -1,13 +1,15 @@
-"""Vessels: the catalogue, the nine components, what is derived from them, and bad files."""
+"""Vessels: the catalogue, the nine components, derived quantities, and invalid files."""
 
 import math
 from dataclasses import replace
 
 import pytest
 
+from anyhull import Pilot
 from anyhull.errors import InputError
+from anyhull.paper import RANGES
 from anyhull.thrusters import Thruster
-from anyhull.vessel import TRAINED, Vessel, catalogue
+from anyhull.vessel import Vessel, catalogue
 
 GOOD = """
 name = "Dinghy"
@@ -53,8 +55,22 @@ def test_rigid_mass_alone_does_not_matter(platform):
     assert shifted.normalized == pytest.approx(platform.normalized, rel=1e-12)
 
 
-def test_the_five_platforms_lie_inside_the_training_ranges(platform):
-    assert platform.envelope() == []
+@pytest.mark.parametrize("policy", ["ideal", "field"])
+def test_the_five_platforms_lie_inside_the_envelopes_of_the_shipped_policies(platform, policy):
+    envelope = Pilot.load(policy).envelope
+    assert envelope == RANGES
+    assert platform.outside(envelope) == []
+
+
+def test_a_component_outside_an_envelope_is_named_with_its_value_and_range(platform):
+    # The envelope of a policy for one boat, 20 % to either side: the others lie outside.
+    e = platform.normalized._asdict()
+    envelope = {name: tuple(sorted((0.8 * value, 1.2 * value))) for name, value in e.items()}
+    assert platform.outside(envelope) == []
+    low, high = envelope["alpha_r"]
+    (found,) = replace(platform, Mz=2 * platform.Mz).outside(envelope)
+    assert found[:4] == ("alpha_r", pytest.approx(2 * e["alpha_r"]), low, high)
+    assert found.advice == f"derate Mz to {1.2 * platform.Mz:.4g} N·m or less"
 
 
 def test_published_top_speeds():
@@ -89,12 +105,12 @@ def test_layouts_reach_the_stated_surge_limit():
             assert ahead == pytest.approx(vessel.Fx, rel=2e-3), name
 
 
-def test_too_strong_a_boat_is_told_what_to_derate_to():
-    outside = {found.component: found for found in Vessel.load("wamv-vrx-t").envelope()}
+def test_the_advice_for_too_strong_a_boat_is_the_limit_to_derate_to():
+    outside = {found.component: found for found in Vessel.load("wamv-vrx-t").outside(RANGES)}
     # 211 kg at no more than 12 m/s² is 2532 N.
     assert "derate Fx to 2532 N" in outside["alpha_u"].advice
     assert outside["alpha_u"].value == pytest.approx(4707.07 / 211, rel=1e-4)
-    assert (outside["alpha_u"].low, outside["alpha_u"].high) == TRAINED["alpha_u"]
+    assert (outside["alpha_u"].low, outside["alpha_u"].high) == RANGES["alpha_u"]
 
 
 def test_a_good_file_loads_with_its_thrusters(tmp_path):
@@ -118,7 +134,7 @@ def test_a_good_file_loads_with_its_thrusters(tmp_path):
         (("X_u = 3", "X_u = 3\nX_uu = -1"), "boat.toml: X_uu = -1: must be large enough that the drag never pushes"),
         (("Fy = 10", "Fy = 0"), "boat.toml: actuation = 'full': must be 'under' for a boat with Fy = 0"),
         (("m = 10", "m = = 10"), "boat.toml: not valid TOML"),
-        (("Mz = 5", "Mz = 5\nthrusters = 3"), "boat.toml: thrusters = 3: must be tables [[thrusters]]"),
+        (("Mz = 5", "Mz = 5\nthrusters = 3"), "boat.toml: thrusters = 3: must be a list of tables"),
         (
             ("Mz = 5", 'Mz = 5\n[[thrusters]]\nkind = "jet"\nx = 0\ny = 0\nforward = 1'),
             "boat.toml: thrusters[0].kind = 'jet': must be 'fixed', 'azimuth' or 'tunnel'",
@@ -129,7 +145,7 @@ def test_a_good_file_loads_with_its_thrusters(tmp_path):
         ),
     ],
 )
-def test_bad_files_are_named_with_field_value_and_what_is_accepted(tmp_path, change, expected):
+def test_an_invalid_file_is_named_with_field_value_and_accepted_values(tmp_path, change, expected):
     with pytest.raises(InputError) as error:
         load(tmp_path, GOOD.replace(*change))
     assert expected in str(error.value)

@@ -6,12 +6,11 @@ import math
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from anyhull.backend import Array
 from anyhull.errors import InputError
 from anyhull.reference import PREVIEW
-
-Array = NDArray[np.float64]
 
 SHAPES = {"pose": (3,), "velocity": (3,), "window": (PREVIEW + 1, 6)}
 """Of the inputs of a step."""
@@ -31,7 +30,7 @@ class Controller(Protocol):
         """
 
 
-def checked(pose: ArrayLike, velocity: ArrayLike, window: ArrayLike) -> tuple[Array, Array, Array]:
+def check_inputs(pose: ArrayLike, velocity: ArrayLike, window: ArrayLike) -> tuple[Array, Array, Array]:
     """The inputs of a step as float64 arrays; an error names the one with a wrong shape or a number that is none."""
     arrays = []
     for name, value, shape in zip(SHAPES, (pose, velocity, window), SHAPES.values(), strict=True):

@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from anyhull.arithmetic import Number, Numbers, sin_cos
+from anyhull.backend import Numbers, to_body, to_inertial
 from anyhull.vessel import Vessel
 
-State = tuple[Number, ...]
+State = tuple[Any, ...]
 
 PERIOD = 0.1
 """Control period, s."""
@@ -25,17 +25,16 @@ NO_DRAG = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 """Quadratic and cubic damping of the paper's model."""
 
 
-def relative(state: Numbers, current: Numbers) -> tuple[Number, Number, Number]:
-    """Body-frame velocity through the water that moves with the inertial-frame `current` (x, y), m/s."""
+def velocity_through_water(state: Numbers, current: Numbers) -> tuple[Any, Any, Any]:
+    """Body-frame velocity relative to the water, which moves with the inertial-frame `current` (x, y), m/s."""
     _, _, psi, u, v, r = state
-    sin, cos = sin_cos(psi)
-    c_x, c_y = current
-    return u - cos * c_x - sin * c_y, v + sin * c_x - cos * c_y, r
+    c_u, c_v = to_body(current[0], current[1], psi)
+    return u - c_u, v - c_v, r
 
 
 def acceleration(
     through_water: Numbers, force: Numbers, e: Numbers, drag: tuple[Numbers, Numbers] = NO_DRAG
-) -> tuple[Number, Number, Number]:
+) -> tuple[Any, Any, Any]:
     """Body-frame acceleration in normalized form (the paper's equation for u, v, r with its nine coefficients e).
 
     `force` is the sum of command and disturbance in fractions of the actuator limits; `drag` holds the
@@ -51,7 +50,7 @@ def acceleration(
     )
 
 
-def physical_acceleration(through_water: Numbers, tau: Numbers, vessel: Vessel) -> tuple[Number, Number, Number]:
+def physical_acceleration(through_water: Numbers, tau: Numbers, vessel: Vessel) -> tuple[Any, Any, Any]:
     """Body-frame acceleration M⁻¹(tau - N(nu_r) nu_r) from theta itself; `tau` in N, N, N·m."""
     u, v, r = through_water
     b = vessel
@@ -66,9 +65,9 @@ def physical_acceleration(through_water: Numbers, tau: Numbers, vessel: Vessel) 
     )  # type: ignore[return-value]
 
 
-def balance(
+def inverse_dynamics(
     velocity: Numbers, acceleration: Numbers, e: Numbers, drag: tuple[Numbers, Numbers] = NO_DRAG
-) -> tuple[Number, Number, Number]:
+) -> tuple[Any, Any, Any]:
     """The normalized command that gives a boat moving at `velocity` this `acceleration` in still water."""
     u, v, r = velocity
     alpha_u, alpha_v, alpha_r, d_u, d_v, d_r, c_rv, c_ru, c_uv = e
@@ -89,9 +88,8 @@ def derivative(
 ) -> State:
     """Time derivative of the state: kinematics, and `acceleration` relative to the water."""
     _, _, psi, u, v, r = state
-    sin, cos = sin_cos(psi)
-    through_water = relative(state, current)
-    return (cos * u - sin * v, sin * u + cos * v, r, *acceleration(through_water, force, e, drag))
+    x_dot, y_dot = to_inertial(u, v, psi)
+    return (x_dot, y_dot, r, *acceleration(velocity_through_water(state, current), force, e, drag))
 
 
 def rk4(rate: Callable[[State], Numbers], state: Numbers, dt: Any) -> State:

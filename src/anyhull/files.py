@@ -12,7 +12,7 @@ from anyhull.errors import InputError
 
 
 @contextmanager
-def whole(path: str | Path) -> Iterator[Path]:
+def atomic_write(path: str | Path) -> Iterator[Path]:
     """A temporary path beside `path` to write to; it replaces `path` when the block ends well, else it is removed."""
     path = Path(path)
     try:

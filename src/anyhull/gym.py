@@ -1,8 +1,8 @@
-"""Gymnasium environments over the tracking task: `anyhull/Tracking-v0`, one boat or a vectorized fleet.
+"""Gymnasium environments over the tracking task: `anyhull/Tracking-v0`, one boat or many, vectorized.
 
 An episode is terminated when the boat strays too far and truncated when its time is up. `info["privileged"]` holds
 the nine components e that a teacher may see, `info["history"]` the adapter's feature, `info["terms"]` the reward by
-name. The fleet resets in the same step: the last observation of an ended episode is in `info["final_obs"]`.
+name. A vector environment resets in the same step: the last observation of an episode is in `info["final_obs"]`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from anyhull.learn.boats import Boats
-from anyhull.learn.task import Fleet, Outcome, Task, renew
+from anyhull.learn.environment import EnvState, Outcome, TrackingEnv, auto_reset
+from anyhull.learn.randomization import Randomization
 from anyhull.observation import OBSERVATION_SIZE
 from anyhull.sea import Sea
 from anyhull.vessel import Vessel
@@ -30,39 +30,39 @@ ACTIONS = spaces.Box(-1.0, 1.0, (3,), np.float32)
 Arrays = NDArray[np.float32]
 
 
-class _Water:
-    """The compiled task for a fleet of one size, and its source of randomness."""
+class _Compiled:
+    """The compiled environment for so many boats, and its source of randomness."""
 
     def __init__(self, count: int, sea: str | Sea, vessel: str | Vessel | None, progress: float) -> None:
         self.count = count
         boat = Vessel.load(vessel) if isinstance(vessel, str) else vessel
-        boats = Boats() if boat is None else Boats("around", boat.normalized, width=0.0)
-        task = Task(Sea.preset(sea) if isinstance(sea, str) else sea, boats)
+        boats = Randomization() if boat is None else Randomization("around", boat.normalized, width=0.0)
+        env = TrackingEnv(Sea.preset(sea) if isinstance(sea, str) else sea, boats)
         self.key = jax.random.key(0)
 
-        def reset(key: jax.Array) -> Fleet:
-            uniforms = jax.random.uniform(key, (count, task.reset_draws))
-            return jax.vmap(lambda u: task.reset(u, progress))(uniforms)
+        def reset(key: jax.Array) -> EnvState:
+            uniforms = jax.random.uniform(key, (count, env.reset_draws))
+            return jax.vmap(lambda u: env.reset(u, progress))(uniforms)
 
-        def step(fleet: Fleet, actions: jax.Array, key: jax.Array) -> tuple[Fleet, Outcome]:
-            draws = task.draws(key, (count,))
-            return jax.vmap(lambda f, a, d: task.step(f, a, d, progress))(fleet, actions, draws)
+        def step(state: EnvState, actions: jax.Array, key: jax.Array) -> tuple[EnvState, Outcome]:
+            draws = env.draws(key, (count,))
+            return jax.vmap(lambda f, a, d: env.step(f, a, d, progress))(state, actions, draws)
 
-        def look(fleet: Fleet) -> tuple[jax.Array, jax.Array]:
-            return jax.vmap(task.observe)(fleet), jax.vmap(task.recall)(fleet)
+        def look(state: EnvState) -> tuple[jax.Array, jax.Array]:
+            return jax.vmap(env.observe)(state), jax.vmap(env.history)(state)
 
         @jax.jit
         def begin(key: jax.Array) -> Any:
-            fleet = reset(key)
-            return fleet, *look(fleet)
+            state = reset(key)
+            return state, *look(state)
 
         @partial(jax.jit, donate_argnums=0)
-        def advance(fleet: Fleet, actions: jax.Array, key: jax.Array) -> Any:
+        def advance(state: EnvState, actions: jax.Array, key: jax.Array) -> Any:
             one, two = jax.random.split(key)
-            ended, outcome = step(fleet, actions, one)
+            ended, outcome = step(state, actions, one)
             done = outcome.terminated | outcome.truncated
-            fleet = renew(done, reset(two), ended)
-            return fleet, outcome, *look(fleet), *look(ended), ended.e
+            state = auto_reset(done, reset(two), ended)
+            return state, outcome, *look(state), *look(ended), ended.e
 
         self.begin, self.advance = begin, advance
 
@@ -76,7 +76,7 @@ class _Water:
         return key
 
 
-class TrackingFleet(VectorEnv[Arrays, Arrays, NDArray[Any]]):
+class TrackingVector(VectorEnv[Arrays, Arrays, NDArray[Any]]):
     """Many boats at once, stepped by one compiled program."""
 
     metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
@@ -94,23 +94,23 @@ class TrackingFleet(VectorEnv[Arrays, Arrays, NDArray[Any]]):
         self.single_observation_space, self.single_action_space = OBSERVATIONS, ACTIONS
         self.observation_space = batch_space(OBSERVATIONS, num_envs)
         self.action_space = batch_space(ACTIONS, num_envs)
-        self._water = _Water(num_envs, sea, vessel, progress)
-        self._fleet: Fleet | None = None
+        self._env = _Compiled(num_envs, sea, vessel, progress)
+        self._state: EnvState | None = None
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
         super().reset(seed=seed, options=options)
-        self._water.seed(seed)
-        self._fleet, observed, history = self._water.begin(self._water.next_key())
-        return np.array(observed), {"privileged": np.array(self._fleet.e), "history": np.array(history)}
+        self._env.seed(seed)
+        self._state, observed, history = self._env.begin(self._env.next_key())
+        return np.array(observed), {"privileged": np.array(self._state.e), "history": np.array(history)}
 
     def step(self, actions: Arrays) -> tuple[Arrays, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        if self._fleet is None:
+        if self._state is None:
             raise gymnasium.error.ResetNeeded("call reset before step")
-        boats = self._fleet, jnp.asarray(actions, jnp.float32), self._water.next_key()
-        self._fleet, outcome, observed, history, last, last_history, e = self._water.advance(*boats)
+        boats = self._state, jnp.asarray(actions, jnp.float32), self._env.next_key()
+        self._state, outcome, observed, history, last, last_history, e = self._env.advance(*boats)
         terminated, truncated = np.array(outcome.terminated), np.array(outcome.truncated)
         info: dict[str, Any] = {
-            "privileged": np.array(self._fleet.e),
+            "privileged": np.array(self._state.e),
             "history": np.array(history),
             "terms": {name: np.array(value) for name, value in outcome.terms.items()},
         }
@@ -138,20 +138,20 @@ class Tracking(gymnasium.Env[Arrays, Arrays]):
     ) -> None:
         """`sea` by name or itself; a `vessel`, else a random one each episode; `progress` of the curriculum."""
         self.render_mode = render_mode
-        self._water = _Water(1, sea, vessel, progress)
-        self._fleet: Fleet | None = None
+        self._env = _Compiled(1, sea, vessel, progress)
+        self._state: EnvState | None = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
         super().reset(seed=seed, options=options)
-        self._water.seed(seed)
-        self._fleet, observed, history = self._water.begin(self._water.next_key())
-        return np.array(observed[0]), {"privileged": np.array(self._fleet.e[0]), "history": np.array(history[0])}
+        self._env.seed(seed)
+        self._state, observed, history = self._env.begin(self._env.next_key())
+        return np.array(observed[0]), {"privileged": np.array(self._state.e[0]), "history": np.array(history[0])}
 
     def step(self, action: Arrays) -> tuple[Arrays, SupportsFloat, bool, bool, dict[str, Any]]:
-        if self._fleet is None:
+        if self._state is None:
             raise gymnasium.error.ResetNeeded("call reset before step")
-        boat = self._fleet, jnp.asarray(action, jnp.float32)[None], self._water.next_key()
-        self._fleet, outcome, _, _, last, history, e = self._water.advance(*boat)
+        boat = self._state, jnp.asarray(action, jnp.float32)[None], self._env.next_key()
+        self._state, outcome, _, _, last, history, e = self._env.advance(*boat)
         info = {
             "privileged": np.array(e[0]),
             "history": np.array(history[0]),
@@ -167,5 +167,5 @@ class Tracking(gymnasium.Env[Arrays, Arrays]):
 
 
 gymnasium.register(
-    id="anyhull/Tracking-v0", entry_point="anyhull.gym:Tracking", vector_entry_point="anyhull.gym:TrackingFleet"
+    id="anyhull/Tracking-v0", entry_point="anyhull.gym:Tracking", vector_entry_point="anyhull.gym:TrackingVector"
 )

@@ -7,19 +7,13 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from anyhull.arithmetic import wrap
+from anyhull.backend import Array, wrap
 from anyhull.errors import InputError
-from anyhull.files import whole
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-Array = NDArray[np.float64]
+from anyhull.files import atomic_write
 
 FORMAT = 1
 """Version of the file format."""
@@ -44,10 +38,10 @@ class Metrics:
     """Largest distance, cm."""
     heading_max_deg: float
     """Largest absolute heading error, degrees."""
-    roughness: float
-    """Mean absolute change of the normalized command from one period to the next, over the three axes."""
+    delta_tau: float
+    """Mean |Δτ| per step: absolute change of the normalized command, over the three axes."""
     saturation: float
-    """Fraction of commands at a limit."""
+    """Fraction of commands that are saturated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +65,11 @@ class Log:
     about: dict[str, Any] = field(default_factory=dict)
     """Vessel, controller, sea and seed of the run."""
     estimate: Array | None = None
-    """What the boat believed its state to be, where the run had a boat that could be wrong, (n, 6)."""
+    """The estimated state, where the run had an estimator, (n, 6)."""
 
     @property
-    def believed(self) -> Log:
-        """The run as the boat saw it: its estimate in place of its state."""
+    def estimated(self) -> Log:
+        """The run by its estimated state in place of its true one."""
         return self if self.estimate is None else replace(self, state=self.estimate, estimate=None)
 
     def during(self, stretches: Sequence[Sequence[float]]) -> Log:
@@ -97,7 +91,7 @@ class Log:
         return error
 
     def metrics(self) -> Metrics:
-        """Errors in cm and degrees over the whole run, roughness and saturation of the commands."""
+        """Errors in cm and degrees over the whole run, mean |Δτ| and saturation of the commands."""
         position, heading = 100 * self.position_error, np.degrees(np.abs(self.heading_error))
         change = np.abs(np.diff(self.command, axis=0))
         return Metrics(
@@ -107,7 +101,7 @@ class Log:
             heading_std_deg=float(heading.std()),
             position_max_cm=float(position.max()),
             heading_max_deg=float(heading.max()),
-            roughness=float(change.mean()) if len(change) else 0.0,
+            delta_tau=float(change.mean()) if len(change) else 0.0,
             saturation=float((np.abs(self.command) >= 1 - 1e-6).mean()),
         )
 
@@ -116,9 +110,8 @@ class Log:
         path = Path(path)
         if path.suffix != ".npz":
             raise InputError(f"{path}: a log is saved as a NumPy archive: give a path that ends in .npz")
-        arrays = {name: getattr(self, name) for name in SHAPES}
-        arrays |= {name: getattr(self, name) for name in OPTIONAL if getattr(self, name) is not None}
-        with whole(path) as temporary, temporary.open("wb") as file:
+        arrays = {name: array for name in (*SHAPES, *OPTIONAL) if (array := getattr(self, name)) is not None}
+        with atomic_write(path) as temporary, temporary.open("wb") as file:
             np.savez_compressed(file, about=json.dumps({"format": FORMAT, **self.about}), **arrays)
         return path
 
@@ -143,14 +136,28 @@ class Log:
                 )
         return Log(**arrays, latent=content.get("latent"), estimate=content.get("estimate"), about=about)
 
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """Path, errors and commands on one page, saved to `path` if given. Needs Matplotlib."""
-        from anyhull.plots import plot
 
-        return plot(self, path)
+class Recorder:
+    """Gathers a run row by row, by the names of a Log's fields."""
 
-    def animate(self, path: str | Path) -> Path:
-        """The run as a GIF or MP4, by the ending of `path`. Needs Matplotlib, and ffmpeg for MP4."""
-        from anyhull.animation import animate
+    def __init__(self) -> None:
+        self._rows: list[dict[str, Any]] = []
 
-        return animate(self, path)
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, **row: Any) -> None:
+        """Record one control period; a latent that is None or empty is none."""
+        latent = row.pop("latent", None)
+        self._rows.append(row if latent is None or not np.size(latent) else row | {"latent": np.array(latent)})
+
+    def log(self, about: dict[str, Any]) -> Log:
+        """The run so far. What no row has is zero, or None where it is optional, as is what only some rows have."""
+
+        def column(name: str) -> Array:
+            shape = (len(self._rows), *SHAPES.get(name, (-1,)))
+            return np.array([row.get(name, np.zeros(SHAPES[name])) for row in self._rows], float).reshape(shape)
+
+        optional = {name for name in OPTIONAL if self._rows and all(name in row for row in self._rows)}
+        extra = {name: np.array([row[name] for row in self._rows], float) for name in optional}
+        return Log(**{name: column(name) for name in SHAPES}, **extra, about=about)

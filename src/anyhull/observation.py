@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple
 
-from anyhull.arithmetic import Number, namespace, sin_cos, wrap
+from anyhull.backend import namespace, to_body, wrap
 from anyhull.dynamics import PERIOD
+from anyhull.reference import PREVIEW
 
 
 class Observation(NamedTuple):
@@ -37,8 +39,22 @@ class History(NamedTuple):
     """Previous normalized command, (3,)."""
 
 
-OBSERVATION_SIZE = 72
-HISTORY_SIZE = 9
+def _slices(*sizes: int) -> list[slice]:
+    ends = list(accumulate(sizes))
+    return [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+
+
+OBSERVATION = Observation(*_slices(2, 1, 3, 3, 6 * PREVIEW, 3))
+"""Where each field lies in the packed observation."""
+
+HISTORY = History(*_slices(3, 3, 3))
+"""Where each field lies in the packed history."""
+
+ERRORS = slice(OBSERVATION.position_error.start, OBSERVATION.velocity_error.stop)
+"""Where the errors in position, heading and velocity lie in the packed observation."""
+
+OBSERVATION_SIZE: int = OBSERVATION.previous.stop
+HISTORY_SIZE: int = HISTORY.previous.stop
 
 STILL = 1e-6
 """Norm of a motion over a period (m, rad) below which no past is known; rounding may tell a pose from itself."""
@@ -66,7 +82,7 @@ class Scales:
 def observe(pose: Any, velocity: Any, window: Any, previous: Any) -> Observation:
     """The base observation of one boat: pose (3,), velocity (3,), window (11, 6), previous command (3,)."""
     xp = namespace(window, pose, velocity)
-    dx, dy = into_body(window[:, 0] - pose[0], window[:, 1] - pose[1], pose[2])
+    dx, dy = to_body(window[:, 0] - pose[0], window[:, 1] - pose[1], pose[2])
     turn = wrap(window[:, 2] - pose[2])
     seen = xp.concatenate([xp.stack([dx, dy, turn], axis=1), window[:, 3:]], axis=1)
     return Observation(
@@ -79,33 +95,27 @@ def observe(pose: Any, velocity: Any, window: Any, previous: Any) -> Observation
     )
 
 
-def recall(pose: Any, before: Any, velocity: Any, previous: Any) -> History:
-    """The history feature of one boat: pose and pose one period `before` (3,), velocity (3,), previous command (3,).
+def history(pose: Any, previous_pose: Any, velocity: Any, previous: Any) -> History:
+    """The history feature of one boat: pose (3,) and that of one period ago, velocity (3,), previous command (3,).
 
-    A pose `before` that is the pose itself says that no past is known: the boat is taken to have moved as it does now.
+    A `previous_pose` equal to the pose says that no past is known: the boat is taken to have moved as it does now.
     """
-    xp = namespace(pose, before)
-    dx, dy = into_body(pose[0] - before[0], pose[1] - before[1], pose[2])
-    displacement = xp.stack([dx, dy, wrap(pose[2] - before[2])])
+    xp = namespace(pose, previous_pose)
+    dx, dy = to_body(pose[0] - previous_pose[0], pose[1] - previous_pose[1], pose[2])
+    displacement = xp.stack([dx, dy, wrap(pose[2] - previous_pose[2])])
     known = (displacement**2).sum() > STILL**2
     return History(xp.where(known, displacement, PERIOD * velocity), velocity, previous)
 
 
-def pack(fields: Observation | History) -> Any:
-    """The fields in order as one vector: (72,) or (9,)."""
+def pack(fields: Observation | History | Privileged) -> Any:
+    """The fields in order as one vector."""
     return namespace(*fields).concatenate([field.reshape(-1) for field in fields])
 
 
-def into_body(dx: Number, dy: Number, psi: Number) -> tuple[Number, Number]:
-    """An inertial-frame vector in the frame of a body that heads along psi."""
-    sin, cos = sin_cos(psi)
-    return cos * dx + sin * dy, cos * dy - sin * dx
-
-
 def scale_observation(o: Any, scales: Scales) -> Any:
-    """A packed observation as a network reads it: its errors, the first six numbers, magnified where they are small."""
+    """A packed observation as a network reads it: its errors magnified where they are small."""
     xp = namespace(o)
-    return xp.concatenate([xp.arcsinh(scales.error * o[..., :6]), o[..., 6:]], axis=-1)
+    return xp.concatenate([xp.arcsinh(scales.error * o[..., ERRORS]), o[..., ERRORS.stop :]], axis=-1)
 
 
 def scale_history(h: Any, scales: Scales) -> Any:
@@ -115,17 +125,34 @@ def scale_history(h: Any, scales: Scales) -> Any:
     period's acceleration, which tells what a command does to the boat, and small beside the displacement.
     """
     xp = namespace(h)
-    displacement, velocity, previous = h[..., :3], h[..., 3:6], h[..., 6:]
+    displacement, velocity, previous = (h[..., part] for part in HISTORY)
     gain = velocity - displacement / PERIOD
     scaled = [scales.gain * gain, scales.velocity * velocity, scales.command * previous]
     return xp.arcsinh(xp.concatenate(scaled, axis=-1))
 
 
-SURENESS = (-5.0, 3.0)
-"""Range of the logarithm of the standard deviation that an adapter can state of a scaled number."""
+LOG_STD_RANGE = (-5.0, 3.0)
+"""Range of the logarithm of the standard deviation that a dynamics head can state of a scaled number."""
 
 MODULATION = (-6.0, 6.0)
 """Range of the logarithm of the factors by which a latent multiplies an actor's features."""
+
+
+class Privileged(NamedTuple):
+    """What a teacher is told: the boat, and, where it is told the sea, that too."""
+
+    e: Any
+    """The nine components on a logarithmic scale, (9,)."""
+    delay: Any
+    """Actuator delay, s, times its scale, (1,)."""
+    current: Any
+    """Current in the body frame, m/s, times its scale, (2,)."""
+    force: Any
+    """Wind and wave force in the body frame, fractions of the limits, times its scale, (3,)."""
+
+
+PRIVILEGED = Privileged(*_slices(9, 1, 2, 3))
+"""Where each field lies in the packed privileged vector; without the sea it ends after e."""
 
 DELAY_SCALE, CURRENT_SCALE, FORCE_SCALE = 10.0, 5.0, 10.0
 """What delay (s), current (m/s) and force (fractions) are multiplied by, so that those of the field sea are about 1."""

@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from anyhull.arithmetic import wrap
-from anyhull.dynamics import PERIOD, balance
+from anyhull.backend import Array, wrap
+from anyhull.dynamics import PERIOD, inverse_dynamics
 from anyhull.errors import InputError
 from anyhull.vessel import Vessel
-
-Array = NDArray[np.float64]
 
 PREVIEW = 10
 """Control periods that a controller sees ahead."""
@@ -44,7 +41,7 @@ class Reference(ABC):
         times = np.arange(0.0, self.duration + PERIOD, PERIOD)
         velocity = self.at(times)[:, 3:].T
         e = vessel.normalized._replace(alpha_u=1.0, alpha_v=1.0, alpha_r=1.0)
-        needed = np.abs(balance(velocity, (0.0, 0.0, 0.0), e, vessel.drag))
+        needed = np.abs(inverse_dynamics(velocity, (0.0, 0.0, 0.0), e, vessel.drag))
         complaints = []
         for i, (axis, unit) in enumerate((("surge", "N"), ("sway", "N"), ("yaw", "N·m"))):
             worst = int(np.argmax(needed[i]))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from anyhull.arithmetic import Number, Numbers, clip, namespace
+from anyhull.backend import Number, Numbers, clip, namespace
 from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError, unknown
 
@@ -78,20 +79,20 @@ PRESETS = {
 """Seas by name."""
 
 
-def drift(value: Number, normal: Number, bound: Number, decay: float, dt: float = PERIOD) -> Number:
+def drift(value: Number, normal: Number, bound: Number, decay: float, dt: float = PERIOD) -> Any:
     """One exact step of an Ornstein-Uhlenbeck process of standard deviation bound / 2, before clipping."""
     keep = math.exp(-decay * dt)
     return keep * value + math.sqrt(1 - keep * keep) * (bound / 2) * normal
 
 
-def drift_current(current: Numbers, normals: Numbers, sea: Sea) -> tuple[Number, Number]:
+def drift_current(current: Numbers, normals: Numbers, sea: Sea) -> tuple[Any, Any]:
     """The inertial-frame current (x, y) one control period later, clipped in magnitude."""
     return clip_current(
         [drift(c, n, sea.current, sea.current_decay) for c, n in zip(current, normals, strict=True)], sea
     )
 
 
-def clip_current(current: Numbers, sea: Sea) -> tuple[Number, Number]:
+def clip_current(current: Numbers, sea: Sea) -> tuple[Any, Any]:
     """`current`, scaled down to the largest magnitude where it exceeds it."""
     x, y = current
     xp = namespace(x)
@@ -100,7 +101,7 @@ def clip_current(current: Numbers, sea: Sea) -> tuple[Number, Number]:
     return x * scale, y * scale
 
 
-def drift_force(force: Numbers, normals: Numbers, sea: Sea) -> tuple[Number, ...]:
+def drift_force(force: Numbers, normals: Numbers, sea: Sea) -> tuple[Any, ...]:
     """The body-frame wind and wave force (fractions of the limits) one control period later, clipped on each axis."""
     return tuple(
         clip(drift(f, n, sea.force, sea.force_decay), -sea.force, sea.force)
@@ -108,7 +109,7 @@ def drift_force(force: Numbers, normals: Numbers, sea: Sea) -> tuple[Number, ...
     )
 
 
-def delayed(commands: Sequence[Numbers], delay: Number, parts: int) -> list[tuple[Number, ...]]:
+def delayed(commands: Sequence[Numbers], delay: Number, parts: int) -> list[tuple[Any, ...]]:
     """The command in force over each of `parts` equal parts of a control period that begins now.
 
     `commands` are those given at the start of this and of earlier periods, the newest first: enough of them to

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from anyhull.controller import Controller
 from anyhull.dynamics import PERIOD, step, substeps
 from anyhull.errors import InputError
-from anyhull.log import Log
+from anyhull.log import Log, Recorder
 from anyhull.reference import Reference
 from anyhull.sea import Sea, clip_current, delayed, drift_current, drift_force
 from anyhull.vessel import Vessel
@@ -27,7 +27,7 @@ def simulate(
     seed: int = 0,
     duration: float | None = None,
     start: ArrayLike | None = None,
-    becomes: tuple[float, Vessel] | None = None,
+    vessel_change: tuple[float, Vessel] | None = None,
     on_step: Callable[[float, float], None] | None = None,
 ) -> Log:
     """Drive `vessel` along `reference` and record it.
@@ -52,20 +52,19 @@ def simulate(
     commands: list[tuple[float, ...]] = [(0.0, 0.0, 0.0)] * sea.commands
 
     steps = round(duration / PERIOD)
-    rows, latents = [], []
+    recorder = Recorder()
     boat = tuple(float(value) for value in state)
     controller.reset()
     for k in range(steps):
         t = k * PERIOD
-        if becomes and t >= becomes[0] - 1e-9:
-            e, drag, parts = becomes[1].normalized, becomes[1].drag, substeps(becomes[1])
+        if vessel_change and t >= vessel_change[0] - 1e-9:
+            e, drag, parts = vessel_change[1].normalized, vessel_change[1].drag, substeps(vessel_change[1])
         window = reference.window(t)
         command = np.asarray(controller.step(np.array(boat[:3]), np.array(boat[3:]), window), dtype=float)
         if command.shape != (3,) or not (np.abs(command) <= 1 + 1e-9).all():
             raise InputError(f"command = {command}: a controller must return three numbers in [-1, 1]")
-        rows.append((t, *boat, *window[0], *command, *current, *force))
-        if (latent := getattr(controller, "latent", None)) is not None:
-            latents.append(np.array(latent))
+        row = {"state": boat, "reference": window[0], "command": command, "current": current, "force": force}
+        recorder.add(time=t, **row, latent=getattr(controller, "latent", None))
         commands = [tuple(float(value) for value in command), *commands[:-1]]
         pushes = [tuple(c + f for c, f in zip(push, force, strict=True)) for push in delayed(commands, delay, parts)]
         boat = step(boat, pushes, e, current, drag)
@@ -75,7 +74,6 @@ def simulate(
         force = drift_force(force, random.standard_normal(3), sea)
         if on_step:
             on_step(t + PERIOD, duration)
-    time, boats, wanted, given, currents, forces = np.split(np.array(rows), [1, 7, 13, 16, 18], axis=1)
     about = {"vessel": vessel.name, "controller": type(controller).__name__, "seed": seed, "delay": delay}
     about |= {"sea": asdict(sea), "length": vessel.length, "beam": vessel.beam}
-    return Log(time[:, 0], boats, wanted, given, currents, forces, np.array(latents) if latents else None, about)
+    return recorder.log(about)

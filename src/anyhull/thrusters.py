@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from anyhull.toml import check_types, require
+from anyhull.backend import Array
+from anyhull.schema import check_types, require
 
-Array = NDArray[np.float64]
 Triple = tuple[float, float, float]
 Kind = Literal["fixed", "azimuth", "tunnel"]
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from anyhull.errors import InputError, unknown
+from anyhull.schema import check_types, decode, require
 from anyhull.thrusters import SLACK, Shortcoming, Thruster, derived_limits, reaches, shortcomings
-from anyhull.toml import build, check_types, require
 
 Triple = tuple[float, float, float]
 Actuation = Literal["full", "under"]
@@ -40,35 +41,18 @@ class Normalized(NamedTuple):
     """Munk coupling of u·v into yaw, (Y_vdot - X_udot) / I_comb, 1/m²."""
 
 
-TRAINED: dict[str, tuple[float, float]] = {
-    "alpha_u": (0.15, 12.0),
-    "alpha_v": (0.11, 11.0),
-    "alpha_r": (0.10, 86.0),
-    "inv_tau_u": (0.007, 34.0),
-    "inv_tau_v": (0.019, 34.0),
-    "inv_tau_r": (0.003, 25.0),
-    "c_rv": (0.06, 29.0),
-    "c_ru": (-16.0, -0.03),
-    "c_uv": (-218.0, 218.0),
-}
-"""The paper's table of normalized component ranges met in training."""
-
 WORKING_POINT: Triple = (0.6, 0.1, 0.3)
 """Speeds (m/s, m/s, rad/s) at which nonlinear drag is read as an effective damping rate.
 
 The paper's rectangle: 0.6 m/s, 2 m corners, so 0.3 rad/s, and a sway of some centimetres per second.
 """
 
-
 BOAT_TABLES = ("link", "guard", "fence", "sensors")
-"""Tables of a boat's file that say nothing of the vessel; `anyhull.boat.setup` reads them."""
-
-PLATFORMS = ("platform-a", "platform-b", "roboat-1", "roboat-2", "roboat-3")
-"""The paper's five vessels."""
+"""Tables of a boat's file that say nothing of the vessel; `anyhull.onboard.setup` reads them."""
 
 
-class Outside(NamedTuple):
-    """A component of e that lies outside the range met in training, and what to do about it."""
+class OutOfRange(NamedTuple):
+    """A component of e that lies outside the range that a policy was trained on, and what to do about it."""
 
     component: str
     value: float
@@ -236,11 +220,12 @@ class Vessel:
         rates = [d + q * s + c * s * s for d, q, c, s in zip(e[3:6], quadratic, cubic, speeds, strict=True)]
         return e._replace(inv_tau_u=rates[0], inv_tau_v=rates[1], inv_tau_r=rates[2])
 
-    def envelope(self) -> list[Outside]:
-        """The components of e outside what the paper's policies were trained on, with advice."""
+    def outside(self, envelope: Mapping[str, tuple[float, float]]) -> list[OutOfRange]:
+        """The components of e outside the `envelope` that a policy was trained on (`Pilot.envelope`), with advice."""
         return [
-            Outside(component, value, low, high, self._advice(component, value < low))
-            for (component, (low, high)), value in zip(TRAINED.items(), self.effective(), strict=True)
+            OutOfRange(component, value, low, high, self._advice(component, value < low, high))
+            for component, value in self.effective()._asdict().items()
+            for low, high in [envelope[component]]
             if not low <= value <= high
         ]
 
@@ -259,7 +244,7 @@ class Vessel:
             possible = getattr(self, field) <= reach * (1 + SLACK)
             require(self, field, possible, f"at most {reach:.4g}, which the thrusters can give")
 
-    def _advice(self, component: str, below: bool) -> str:
+    def _advice(self, component: str, below: bool, high: float) -> str:
         kind, axis = component.rsplit("_", 1)
         if kind == "alpha":
             i = "uvr".index(axis)
@@ -268,7 +253,7 @@ class Vessel:
                 return f"no authority on this axis ({limit} = 0): no trained policy steers an under-actuated boat"
             if below:
                 return "weaker than any boat in training: ask for slower references and try it in simulation first"
-            return f"derate {limit} to {self.inertia[i] * TRAINED[component][1]:.4g} {unit} or less"
+            return f"derate {limit} to {self.inertia[i] * high:.4g} {unit} or less"
         if kind == "inv_tau":
             return (
                 "hardly any damping: expect overshoot, and try it in simulation first"
@@ -319,10 +304,8 @@ def _with_limits(table: dict[str, Any]) -> dict[str, Any]:
 def _parse(text: str, where: str) -> Vessel:
     try:
         table = {key: value for key, value in tomllib.loads(text).items() if key not in BOAT_TABLES}
-        if isinstance(layout := table.get("thrusters", []), list):
-            table["thrusters"] = tuple(build(Thruster, entry, f"thrusters[{i}].") for i, entry in enumerate(layout))
-            table = _with_limits(table)
-        return build(Vessel, table)
+        table["thrusters"] = decode(tuple[Thruster, ...], table.get("thrusters", []), "thrusters")
+        return decode(Vessel, _with_limits(table))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{where}: not valid TOML: {error}") from None
     except InputError as error:

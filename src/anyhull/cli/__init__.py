@@ -1,4 +1,4 @@
-"""The command `anyhull`: look at vessels, sail one, train, study and export policies, try them at sea, steer a boat."""
+"""The command `anyhull`: vessels, simulation, training, studies, export, sea trials and the onboard loop."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Annotated, Any
 
 import typer
 
-from anyhull.cli import boat, demo, export, pilot, sail, study, train, trial, vessels
+from anyhull.cli import demo, export, pilot, simulate, study, train, trial, twin, vessels
 from anyhull.errors import InputError, RunError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help="Simulate and steer any surface vessel.")
 app.add_typer(vessels.app, name="vessels")
-app.command()(sail.sail)
+app.command()(simulate.simulate)
 app.command()(demo.demo)
 app.command()(train.train)
 app.command()(study.study)
 app.command()(trial.trial)
-app.command()(boat.boat)
+app.command()(twin.twin)
 app.command()(pilot.pilot)
 app.command()(export.export)
 
@@ -27,11 +27,11 @@ app.command()(export.export)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
-    1 after a run that a controller gave up or that diverged, 2 after a mistake in the input, 130 when interrupted.
+    1 after a run that failed or diverged, 2 after invalid input, 130 when interrupted.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without Greek letters shows question marks instead
+            stream.reconfigure(errors="replace")  # a terminal without Greek letters shows question marks
     usage_error: Any = typer.BadParameter.__base__  # Typer's own in new versions, Click's in older ones
     try:
         status = app(arguments, standalone_mode=False) or 0

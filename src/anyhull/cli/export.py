@@ -9,7 +9,8 @@ import typer
 
 from anyhull.cli.output import AsJson, new_table, open_console, print_json
 from anyhull.errors import InputError
-from anyhull.pilot import Pilot, shipped
+from anyhull.pilot import Pilot
+from anyhull.policy_file import shipped
 from anyhull.vessel import Vessel
 
 
@@ -17,17 +18,17 @@ def export(
     policy: Annotated[str, typer.Argument(help=f"{', '.join(shipped())}, or a path to a .safetensors file.")],
     onnx: Annotated[Path, typer.Option(help="Write the graph to this .onnx.")],
     vessel: Annotated[
-        str | None, typer.Option(help="The boat that a teacher is told: a name of the catalogue, or a TOML file.")
+        str | None, typer.Option(help="The vessel of a teacher: a name of the catalogue, or a TOML file.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a policy as one ONNX graph, from pose, velocity and reference to command, with its memory in and out."""
+    """Write a policy as one ONNX graph from pose, velocity and reference to command, with its memory in and out."""
     from anyhull.export import UNITS, build, check_path, save
 
     check_path(onnx)
     pilot = Pilot.load(policy, None if vessel is None else Vessel.load(vessel))
-    if vessel is not None and not (pilot.about["kind"] == "teacher" and pilot.parts.known.size):
-        raise InputError(f"--vessel {vessel}: {policy} is not told the boat, as a teacher is: leave the option out")
+    if vessel is not None and not (pilot.about["kind"] == "teacher" and pilot.parts.fixed_latent.size):
+        raise InputError(f"--vessel {vessel}: {policy} is no teacher and takes no vessel: leave the option out")
     model = build(pilot)
     save(model, onnx)
     ends = {"input": model.graph.input, "output": model.graph.output}

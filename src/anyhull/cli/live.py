@@ -1,117 +1,100 @@
-"""A pilot's view: a table that is drawn over itself on a terminal, and lines elsewhere."""
+"""The display of a pilot: a live table on a terminal, and lines elsewhere."""
 
 from __future__ import annotations
 
 import math
 import sys
-from types import TracebackType
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from anyhull.arithmetic import wrap
-from anyhull.boat.helm import Array, Beat, Helm
+from anyhull.backend import Array, wrap
+from anyhull.onboard.autopilot import Autopilot, StepRecord
 
-EVERY = 0.25
-"""Time between two drawings, in s of the boat's."""
+REFRESH = 0.25
+"""Time between two updates, in s of the boat's time."""
 
-RECENT = 6
+RECENT_EVENTS = 6
 """Events shown."""
 
-COLOURS = {
-    "run": "green",
-    "hold": "yellow",
-    "ramp": "red",
-    "hand over": "red",
-    "ok": "green",
-    "dead reckoning": "yellow",
-}
+COLOURS = {"run": "green", "ok": "green", "hold": "yellow", "dead reckoning": "yellow"}
+"""Of reactions and health; all others are red."""
 
 
 class Lines:
-    """Events on stderr, one a line, as they come."""
+    """New events on stderr, one a line."""
 
-    def __init__(self, helm: Helm) -> None:
-        self._helm, self._shown = helm, 0
+    def __init__(self, autopilot: Autopilot) -> None:
+        self._autopilot, self._shown = autopilot, 0
 
-    def __enter__(self) -> Lines:
-        return self
+    def show(self, step: StepRecord | None, delay: float) -> None:
+        """Print the new events."""
+        self.close()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._print()
-
-    def show(self, beat: Beat | None, late: float) -> None:
-        """Print what is new."""
-        self._print()
-
-    def _print(self) -> None:
-        notes = self._helm.notes
-        for event in list(notes.events)[len(notes.events) - (notes.entered - self._shown) :]:
+    def close(self) -> None:
+        """Print the last events."""
+        event_log = self._autopilot.event_log
+        for event in event_log.since(self._shown):
             print(f"{event.time:9.2f} s  {event.what}: {event.detail}".rstrip(": "), file=sys.stderr, flush=True)
-        self._shown = notes.entered
+        self._shown = event_log.total
 
 
 class View:
-    """Errors, commands, health and latency, some times a second."""
+    """Errors, commands, health and latency, four times a second."""
 
-    def __init__(self, helm: Helm) -> None:
-        self._helm = helm
+    def __init__(self, autopilot: Autopilot) -> None:
+        self._autopilot = autopilot
         self._live = Live(console=Console(stderr=True), auto_refresh=False, transient=True)
-        self._drawn = -math.inf
-        self._late = self._effort = 0.0
+        self._updated = -math.inf
+        self._delay = self._compute_time = 0.0
 
-    def __enter__(self) -> View:
-        self._live.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def close(self) -> None:
+        """Remove the display."""
         self._live.stop()
 
-    def show(self, beat: Beat | None, late: float) -> None:
-        """Draw, if it is time to."""
-        if beat is None:
-            self._live.update(Text("nothing heard of the boat yet"), refresh=True)
+    def show(self, step: StepRecord | None, delay: float) -> None:
+        """Update the display when that is due."""
+        self._live.start()
+        if step is None:
+            self._live.update(Text("no message from the boat yet"), refresh=True)
             return
-        # The worst since the last drawing, which a look would else miss.
-        self._late, self._effort = max(self._late, late), max(self._effort, beat.effort)
-        if 0 <= beat.time - self._drawn < EVERY:
+        # The maximum since the last update.
+        self._delay, self._compute_time = max(self._delay, delay), max(self._compute_time, step.compute_time)
+        if 0 <= step.time - self._updated < REFRESH:
             return
-        self._live.update(self.render(beat), refresh=True)
-        self._drawn, self._late, self._effort = beat.time, 0.0, 0.0
+        self._live.update(self.render(step), refresh=True)
+        self._updated, self._delay, self._compute_time = step.time, 0.0, 0.0
 
-    def render(self, beat: Beat) -> Group:
-        """The view of one period."""
-        estimate, decision, wanted = beat.estimate, beat.decision, beat.reference
+    def render(self, step: StepRecord) -> Group:
+        """The display of one period."""
+        estimate, decision, wanted = step.estimate, step.decision, step.reference
         table = Table.grid(padding=(0, 3))
         position = 100 * math.dist(estimate.pose[:2], wanted[:2])
         heading = math.degrees(wrap(estimate.pose[2] - wanted[2]))
         table.add_row("error", f"{position:.1f} cm", f"{heading:.1f}°")
-        table.add_row(
-            "pose", *(f"{v:.2f} {unit}" for v, unit in zip(_readable(estimate.pose), ("m", "m", "°"), strict=True))
-        )
-        speeds = zip(_readable(estimate.velocity), ("m/s", "m/s", "°/s"), strict=True)
-        table.add_row("velocity", *(f"{v:.2f} {unit}" for v, unit in speeds))
+        rows = (("pose", estimate.pose, ("m", "m", "°")), ("velocity", estimate.velocity, ("m/s", "m/s", "°/s")))
+        for name, values, units in rows:
+            table.add_row(name, *(f"{v:.2f} {unit}" for v, unit in zip(_readable(values), units, strict=True)))
         table.add_row("command", *(f"{bar(v)} {v:+.2f}" for v in decision.command))
-        thrusters = "  ".join(f"{v:+.2f}" for v in beat.command.thrusters)
+        thrusters = "  ".join(f"{v:+.2f}" for v in step.command.thrusters)
         health = Text(estimate.health, style=COLOURS.get(estimate.health, "red"))
-        guard = Text(decision.reaction, style=COLOURS[decision.reaction])
-        age = 0.0 if self._helm.status is None else beat.time - self._helm.status.time
+        guard = Text(decision.reaction, style=COLOURS.get(decision.reaction, "red"))
+        status, event_log = self._autopilot.status, self._autopilot.event_log
+        age = 0.0 if status is None else step.time - status.time
+        recent = event_log.since(event_log.total - RECENT_EVENTS)
         lines: list[RenderableType] = [
-            Text.assemble((self._helm.setup.vessel.name, "bold"), f"   {beat.phase}, {beat.progress:.1f} s"),
+            Text.assemble((self._autopilot.setup.vessel.name, "bold"), f"   {step.phase}, {step.progress:.1f} s"),
             table,
             Text(f"thrusters  {thrusters}"),
             Text.assemble("estimator ", health, f" {estimate.reason}"),
             Text.assemble("guard     ", guard, f" {decision.reason}"),
             Text(
-                f"latency   loop {1e3 * self._late:.0f} ms late, controller {1e3 * self._effort:.1f} ms, "
-                f"status {1e3 * age:.0f} ms old, {sum(self._helm.heard.values())} messages"
+                f"latency   loop {1e3 * self._delay:.0f} ms late, controller {1e3 * self._compute_time:.1f} ms, "
+                f"status {1e3 * age:.0f} ms old, {sum(self._autopilot.received.values())} messages"
             ),
-            *(
-                Text(f"{e.time:9.2f} s  {e.what} {e.detail}", style="dim")
-                for e in list(self._helm.notes.events)[-RECENT:]
-            ),
+            *(Text(f"{event.time:9.2f} s  {event.what} {event.detail}", style="dim") for event in recent),
         ]
         return Group(*lines)
 

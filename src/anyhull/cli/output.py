@@ -1,9 +1,8 @@
-"""Tables for people, JSON for machines, progress for the patient."""
+"""Output of the commands: tables, JSON and progress bars."""
 
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -15,14 +14,16 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from anyhull.study.results import finite
+
 WIDTH = 100
-"""Columns that tables are made for, and take where the output is no terminal."""
+"""Width of the tables, and of the output where it is no terminal."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 
 
 def new_table(columns: list[str], left: tuple[str, ...] = (), gap: int = 2) -> Table:
-    """An empty table: numbers to the right, the first column and those named in `left` to the left."""
+    """An empty table: numbers right-aligned, the first column and those named in `left` left-aligned."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, gap - 1, 0, 0), show_edge=False)
     for i, column in enumerate(columns):
         table.add_column(column, justify="left" if i == 0 or column in left else "right", no_wrap=column != "outside")
@@ -36,7 +37,7 @@ def open_console() -> Console:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[float, float], None] | None]:
-    """A bar on a terminal's stderr, told how much is done of how much; nothing elsewhere."""
+    """A progress bar on stderr, to be called with the amount done and the total; None where that is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -48,13 +49,5 @@ def progress(what: str) -> Iterator[Callable[[float, float], None] | None]:
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on stdout, with null for what JSON has no number for."""
-
-    def strict(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: strict(entry) for key, entry in value.items()}
-        if isinstance(value, list | tuple):
-            return [strict(entry) for entry in value]
-        return None if isinstance(value, float) and not math.isfinite(value) else value
-
-    print(json.dumps(strict(document), indent=2, allow_nan=False))
+    """One JSON document on stdout, with null for infinities and NaN."""
+    print(json.dumps(finite(document), indent=2, allow_nan=False))

@@ -1,4 +1,4 @@
-"""`anyhull pilot`: the loop on the boat, by the wall clock."""
+"""`anyhull pilot`: the loop on the boat, in real time."""
 
 from __future__ import annotations
 
@@ -11,77 +11,67 @@ from typing import Annotated
 
 import typer
 
-from anyhull.boat.link import UDP
-from anyhull.cli.boats import load, until_signal, warn
 from anyhull.cli.controllers import controller, names
+from anyhull.cli.onboard import TimeFactor, check_time_factor, load, read_reference, until_signal, warn, write_files
 from anyhull.cli.output import AsJson, open_console, print_json
-from anyhull.cli.references import shape
-from anyhull.cli.sail import check_outputs
+from anyhull.cli.simulate import check_outputs
 from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError
+from anyhull.onboard.links import UDP
 
 
 def pilot(
-    boat: Annotated[
-        str, typer.Argument(help="The boat's TOML file: the vessel, its thrusters, and [link] and others.")
-    ],
+    boat: Annotated[str, typer.Argument(help="The boat's TOML file: vessel, thrusters, [link] and other tables.")],
     controller_name: Annotated[str, typer.Option("--controller", help=f"{', '.join(names())}.")] = "field",
     reference: Annotated[str, typer.Option(help="line, circle, rectangle, eight or hold.")] = "rectangle",
     speed: Annotated[float | None, typer.Option(help="m/s.")] = None,
-    laps: Annotated[float | None, typer.Option(help="Times round a closed path.")] = None,
+    laps: Annotated[float | None, typer.Option(help="Laps of a closed path.")] = None,
     listen: Annotated[str | None, typer.Option(help="Address of the pilot; by default the file's.")] = None,
     peer: Annotated[str | None, typer.Option(help="Address of the boat; by default the file's.")] = None,
-    time_factor: Annotated[
-        float, typer.Option(help="How much faster than the wall clock, for a simulated boat.")
-    ] = 1.0,
-    plot: Annotated[Path | None, typer.Option(help="Write path, errors and commands to this picture.")] = None,
+    time_factor: TimeFactor = 1.0,
+    plot: Annotated[Path | None, typer.Option(help="Write path, errors and commands to this figure.")] = None,
     out: Annotated[
-        Path, typer.Option(help="Write the log to this .npz; under way it grows in a .jsonl beside it.")
+        Path, typer.Option(help="Write the log to this .npz; during the run it grows in a .jsonl beside it.")
     ] = Path("pilot.npz"),
     as_json: AsJson = False,
 ) -> None:
-    """Steer a boat along a reference that starts at the origin; SIGINT or SIGTERM stop it in order."""
+    """Steer a boat along a reference that starts at the origin; SIGINT or SIGTERM ramp down and end the run."""
     check_outputs(plot, None, out)
-    if not 0 < time_factor <= 100:
-        raise InputError(f"time-factor = {time_factor:g}: must be positive and at most 100")
+    check_time_factor(time_factor)
     setup = load(boat)
-    wanted = {name: value for name, value in (("speed", speed), ("laps", laps)) if value is not None}
-    path = shape(reference, wanted, None)
-    from anyhull.boat.helm import Helm
-    from anyhull.boat.loop import drive
+    path, asked = read_reference(reference, speed, laps)
     from anyhull.cli.live import Lines, View
+    from anyhull.onboard.autopilot import Autopilot
+    from anyhull.onboard.loop import run_autopilot
 
-    helm = Helm(setup, controller(controller_name, setup.vessel), path)
-    warn(setup.vessel, path)
+    autopilot = Autopilot(setup, controller(controller_name, setup.vessel), path)
+    warn(setup.vessel, path, autopilot.controller)
     link = UDP(listen or setup.link.listen, peer or setup.link.peer)
     journal = out.with_suffix(".jsonl")
-    about = {"controller": controller_name, "reference": {"shape": reference} | wanted}
+    about = {"controller": controller_name, "reference": asked}
     print(
-        f"pilot of {setup.vessel.name} at {link.address}, for a boat at {link.peer} alone", file=sys.stderr, flush=True
+        f"pilot of {setup.vessel.name} at {link.address}, only for a boat at {link.peer}", file=sys.stderr, flush=True
     )
     with ExitStack() as stack:
         stack.callback(link.close)
         stopped = stack.enter_context(until_signal())
-        _keep(journal, out)
-        shown: View | Lines = View(helm) if sys.stderr.isatty() else Lines(helm)
-        stack.enter_context(shown)
-        log = drive(helm, link, speed=time_factor, stop=stopped, on_beat=shown.show, journal=journal, about=about)
+        _recover_killed_run(journal, out)
+        shown: View | Lines = View(autopilot) if sys.stderr.isatty() else Lines(autopilot)
+        stack.callback(shown.close)
+        log = run_autopilot(
+            autopilot, link, time_factor=time_factor, stop=stopped, on_step=shown.show, journal=journal, about=about
+        )
     if not len(log.time):
         journal.unlink()
-        raise InputError(
-            f"{link.peer}: nothing heard that gives a state; is the boat there, and sends to {link.address}?"
-        )
-    files = {"log": str(log.save(out))}
+        raise InputError(f"{link.peer}: no state received; check that the boat runs and sends to {link.address}")
+    files = write_files(log, plot, out)
     journal.unlink()
-    if plot:
-        log.plot(plot)
-        files["plot"] = str(plot)
-    ended = stopped() or helm.phase
+    ended = stopped() or autopilot.phase
     followed = log.during(log.about["following"]) if log.about["following"] else None
     metrics = followed.metrics() if followed else None
     if as_json:
-        told = {"boat": boat, "controller": controller_name, "ended": ended, "metrics": metrics and asdict(metrics)}
-        print_json(told | {"noted": log.about["noted"], "heard": log.about["heard"], "files": files})
+        document = {"boat": boat, "controller": controller_name, "ended": ended, "metrics": metrics and asdict(metrics)}
+        print_json(document | {name: log.about[name] for name in ("event_counts", "received")} | {"files": files})
         return
     console = open_console()
     console.print(f"ended: {ended}, thrusters at zero, {log.time[-1]:.1f} s")
@@ -94,9 +84,9 @@ def pilot(
         console.print(f"{what}: {file}", soft_wrap=True)
 
 
-def _keep(journal: Path, out: Path) -> None:
-    """Make a log of the journal of a run that was killed, where there is one; one that cannot be read is set aside."""
-    from anyhull.boat.journal import in_use, recover
+def _recover_killed_run(journal: Path, out: Path) -> None:
+    """Save the journal of a run that was killed as a log; rename one that cannot be read."""
+    from anyhull.onboard.recorder import in_use, recover
 
     if not journal.exists():
         return
@@ -107,10 +97,10 @@ def _keep(journal: Path, out: Path) -> None:
         if not len(log.time):
             raise InputError(f"{journal}: holds no period")
     except InputError as error:
-        aside = journal.replace(journal.with_suffix(".jsonl.old"))
-        print(f"{error}; set aside as {aside}", file=sys.stderr, flush=True)
+        renamed = journal.replace(journal.with_suffix(".jsonl.old"))
+        print(f"{error}; renamed to {renamed}", file=sys.stderr, flush=True)
         return
-    free = (out.with_stem(f"{out.stem}-killed-{i}") for i in itertools.count(1))
-    kept = log.save(next(path for path in free if not path.exists()))
-    print(f"{journal}: is of a run that was killed; kept as {kept}", file=sys.stderr, flush=True)
+    candidates = (out.with_stem(f"{out.stem}-killed-{i}") for i in itertools.count(1))
+    saved = log.save(next(path for path in candidates if not path.exists()))
+    print(f"{journal}: from a run that was killed; saved as {saved}", file=sys.stderr, flush=True)
     journal.unlink()

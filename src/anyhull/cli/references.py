@@ -1,4 +1,4 @@
-"""References as the command line spells them: a shape with sizes, or waypoints."""
+"""References of the command line: a shape with its sizes, or waypoints."""
 
 from __future__ import annotations
 
@@ -20,42 +20,43 @@ SHAPES: dict[str, tuple[Callable[..., Reference], tuple[str, ...]]] = {
     "eight": (figure_eight, ("length", "width", "speed", "laps", "heading")),
     "hold": (lambda heading=0.0, **given: hold((0.0, 0.0, heading), **given), ("heading",)),
 }
-"""References by name, and the options that each takes."""
+"""References by name, and the options of each."""
 
 
-def shape(name: str, wanted: dict[str, float], duration: float | None) -> Reference:
+def shape(name: str, options: dict[str, float], duration: float | None) -> Reference:
+    """The reference of that name with these options, angles in degrees."""
     if name not in SHAPES:
         raise InputError(unknown("reference", name, SHAPES))
-    build, takes = SHAPES[name]
-    for option, value in wanted.items():
-        if option not in takes:
-            raise InputError(f"--{option} {value:g}: {name} takes {_listed(f'--{other}' for other in takes)} only")
-    given = {option: math.radians(value) if option == "heading" else value for option, value in wanted.items()}
+    build, accepted = SHAPES[name]
+    for option, value in options.items():
+        if option not in accepted:
+            raise InputError(f"--{option} {value:g}: {name} takes {_list(f'--{other}' for other in accepted)} only")
+    given = {option: math.radians(value) if option == "heading" else value for option, value in options.items()}
     if name == "hold" and duration is not None:
         given["duration"] = duration
     return build(**given)
 
 
-def path_through(text: str, wanted: dict[str, float]) -> Reference:
-    """The path through waypoints written out or in a CSV file."""
+def path_through(text: str, options: dict[str, float]) -> Reference:
+    """The path through the waypoints of a text or a CSV file."""
     rows = _waypoints(text)
     columns = len(rows[0])
     closed = len(rows) > 3 and rows[0][:2] == rows[-1][:2]
-    for option, value in wanted.items():
+    for option, value in options.items():
         if option not in ("speed", "heading", "laps"):
             raise InputError(f"--{option} {value:g}: waypoints take --speed, --heading and, if closed, --laps only")
         if (option == "speed" and columns > 2) or (option == "heading" and columns > 3):
-            raise InputError(f"--{option} {value:g}: the waypoints have a column for it: give one of them")
+            raise InputError(f"--{option} {value:g}: the waypoints have a column for it: give one of the two")
         if option == "laps" and not closed:
-            raise InputError(f"--laps {value:g}: only for waypoints that end where they began")
-    if not wanted.get("laps", 1.0) > 0:
-        raise InputError(f"laps = {wanted['laps']!r}: must be a positive number")
+            raise InputError(f"--laps {value:g}: only for a closed path, whose last waypoint is the first")
+    if not options.get("laps", 1.0) > 0:
+        raise InputError(f"laps = {options['laps']!r}: must be a positive number")
     table = np.array(rows[:-1] if closed else rows)
-    given: dict[str, Any] = {"laps": wanted.get("laps", 1.0), "closed": closed}
-    if columns > 2 or "speed" in wanted:
-        given["speed"] = table[:, 2].tolist() if columns > 2 else wanted["speed"]
-    if columns > 3 or "heading" in wanted:
-        given["heading"] = np.radians(table[:, 3]).tolist() if columns > 3 else math.radians(wanted["heading"])
+    given: dict[str, Any] = {"laps": options.get("laps", 1.0), "closed": closed}
+    if columns > 2 or "speed" in options:
+        given["speed"] = table[:, 2].tolist() if columns > 2 else options["speed"]
+    if columns > 3 or "heading" in options:
+        given["heading"] = np.radians(table[:, 3]).tolist() if columns > 3 else math.radians(options["heading"])
     return through(table[:, :2].tolist(), **given)
 
 
@@ -80,7 +81,7 @@ def _waypoints(text: str) -> list[list[float]]:
         if len(cells) not in (2, 3, 4) or None in numbers:
             raise InputError(f"{where}: {','.join(cells)!r}: must be finite numbers x,y[,speed[,heading]]")
         if len(cells) != len(entries[0][1]):
-            raise InputError(f"{where}: {','.join(cells)!r}: must have {len(entries[0][1])} columns, as the first has")
+            raise InputError(f"{where}: {','.join(cells)!r}: must have {len(entries[0][1])} columns, as the first row")
         rows.append([number for number in numbers if number is not None])
     return rows
 
@@ -93,6 +94,6 @@ def _number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _listed(words: Iterable[str]) -> str:
+def _list(words: Iterable[str]) -> str:
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last

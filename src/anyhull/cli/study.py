@@ -1,10 +1,11 @@
-"""`anyhull study`: the paper's tables and figures with ours beside them, in pieces that can be stopped and resumed."""
+"""`anyhull study`: the paper's tables and figures with ours beside them, in jobs that can be resumed."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,14 +16,12 @@ from anyhull.errors import InputError, unknown
 if TYPE_CHECKING:
     from anyhull.study.tables import Table
 
-WIDE = 140
-"""Columns that the widest of these tables takes."""
-
-EVERYTHING = "all"
+WIDE = 170
+"""Columns of the widest table."""
 
 
 def study(
-    what: Annotated[str, typer.Argument(help="ideal, latent, sweep or field; all, with a report; or pieces, a list.")],
+    what: Annotated[str, typer.Argument(help="ideal, latent, sweep or field; all, with a report; or jobs, a list.")],
     seeds: Annotated[
         int | None,
         typer.Option(
@@ -30,86 +29,82 @@ def study(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the result files; results, or out/quick with --quick.")
+        Path | None, typer.Option(help="Folder of the result files; by default results, or out/quick with --quick.")
     ] = None,
     work: Annotated[
         Path | None, typer.Option(help="Folder of the training runs and checkpoints; by default runs/study.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Tiny sizes, to try the pipeline: the figures mean nothing.")
+        bool, typer.Option("--quick", help="Tiny sizes, to test the pipeline: the figures mean nothing.")
     ] = False,
-    render: Annotated[
-        bool, typer.Option("--render", help="Nothing is run: tables from the results that are there.")
-    ] = False,
-    piece: Annotated[list[str] | None, typer.Option("--piece", help="Do this piece alone; repeat for more.")] = None,
-    commit: Annotated[str | None, typer.Option(help="What to write down as the commit where git cannot say.")] = None,
+    render: Annotated[bool, typer.Option("--render", help="Run nothing: tables from the existing results.")] = False,
+    job: Annotated[list[str] | None, typer.Option("--job", help="Run this job only; repeat for more.")] = None,
+    commit: Annotated[str | None, typer.Option(help="Commit to record where there is no git repository.")] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="The report of all as Markdown; by default docs/results.md.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """The paper's tables and figures, and ours beside them."""
-    from anyhull.study import tables
-    from anyhull.study.learned import Plan
-    from anyhull.study.pieces import STUDIES, carry_out, chosen, stored
+    """The paper's tables and figures, with ours beside them."""
+    from anyhull.study import jobs, tables
+    from anyhull.study.train_jobs import Plan
 
-    if what not in (accepted := (*STUDIES, EVERYTHING, "pieces")):
+    if what not in (accepted := (*jobs.STUDIES, "all", "jobs")):
         raise InputError(unknown("study", what, accepted))
-    if markdown and what != EVERYTHING:
-        raise InputError(f"--markdown {markdown}: goes with 'study {EVERYTHING}', which writes the report")
+    if markdown and what != "all":
+        raise InputError(f"--markdown {markdown}: goes with 'study all', which writes the report")
     folder = out or Path("out/quick" if quick else "results")
-    if what == "pieces":
-        if seeds or piece or render or commit or work:
-            raise InputError("study pieces: lists them, and takes --out, --quick and --json alone")
-        _show_pieces(folder, as_json)
+    if what == "jobs":
+        if seeds or job or render or commit or work:
+            raise InputError("study jobs: lists the jobs, and takes --out, --quick and --json only")
+        _show_jobs(folder, as_json)
         return
-    if render and piece:
-        raise InputError("--render and --piece: with --render nothing is run; give one of them")
-    studies = tuple(STUDIES) if what == EVERYTHING else (what,)
-    left: list[str] = []
+    if render and job:
+        raise InputError("--render and --job: --render runs nothing; give one of the two")
+    studies = tuple(jobs.STUDIES) if what == "all" else (what,)
+    skipped: list[str] = []
     if not render:
-        todo = chosen(studies, piece or ())
+        selected = jobs.select(studies, job or ())
         work = work or Path("runs/quick" if quick else "runs/study")
-        with no_output(), display("study") as shown:
-            left = carry_out(todo, Plan(folder, work, seeds or (2 if quick else 0), quick, commit, shown, _tell))
-    found = {name: result for name, result in stored(folder).items() if result.study in studies}
+        with no_output(), display("study") as report:
+            plan = Plan(folder, work, seeds or (2 if quick else 0), quick, commit, report, _log)
+            skipped = jobs.run(selected, plan)
+    found = {name: result for name, result in jobs.load(folder).items() if result.study in studies}
     made = tables.of(found)
-    written: dict[str, str] = {}
-    if what == EVERYTHING:
+    files: dict[str, str] = {}
+    if what == "all":
         from anyhull.study.report import write
 
         page, text = folder / "report.html", markdown or (folder / "results.md" if quick else Path("docs/results.md"))
         write(found, page, text)
-        written = {"report": str(page), "markdown": str(text)}
+        files = {"report": str(page), "markdown": str(text)}
     if as_json:
-        print_json({"left_out": left, "tables": [table.document() for table in made], "files": written})
+        print_json({"skipped": skipped, "tables": [asdict(table) for table in made], "files": files})
         return
     _show(made)
-    for name, path in written.items():
+    for name, path in files.items():
         open_console().print(f"{name}: {path}", soft_wrap=True)
-    if left:
-        print(f"left out: {', '.join(left)}", file=sys.stderr)
+    if skipped:
+        print(f"skipped: {', '.join(skipped)}", file=sys.stderr)
 
 
-def _show_pieces(folder: Path, as_json: bool) -> None:
-    """The pieces, and which of them are done."""
-    from anyhull.study import results
-    from anyhull.study.pieces import PIECES
+def _show_jobs(folder: Path, as_json: bool) -> None:
+    """The jobs, and which of them have a result."""
+    from anyhull.study.jobs import JOBS
+    from anyhull.study.results import path_of
 
-    rows = [
-        {"piece": name, "study": piece.study, "done": results.path_of(folder, name).exists()}
-        for name, piece in PIECES.items()
-    ]
+    done = {name: path_of(folder, name).exists() for name in JOBS}
     if as_json:
-        print_json({"out": str(folder), "pieces": rows})
+        rows = [{"job": name, "study": job.study, "done": done[name]} for name, job in JOBS.items()]
+        print_json({"out": str(folder), "jobs": rows})
         return
-    table = new_table(["piece", "study", "done"], left=("study", "done"))
-    for row in rows:
-        table.add_row(str(row["piece"]), str(row["study"]), "yes" if row["done"] else "")
+    table = new_table(["job", "study", "done"], left=("study", "done"))
+    for name, job in JOBS.items():
+        table.add_row(name, job.study, "yes" if done[name] else "")
     open_console().print(table)
 
 
-def _tell(line: str) -> None:
+def _log(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
@@ -118,7 +113,7 @@ def _show(made: list[Table]) -> None:
     console.width = max(console.width, WIDE)
     for table in made:
         console.print(table.title + "\n")
-        drawn: Any = new_table(list(table.columns), left=("",), gap=3)
+        drawn = new_table(list(table.columns), left=("",), gap=3)
         for row in table.rows:
             drawn.add_row(*row)
         console.print(drawn)

@@ -18,19 +18,10 @@ from rich.text import Text
 
 from anyhull.cli.output import AsJson, new_table, open_console, print_json
 from anyhull.errors import InputError, unknown
+from anyhull.paper import IDEAL
 
 if TYPE_CHECKING:
-    from anyhull.learn.runs import Report
-
-PAPER = {
-    "teacher": (0.85, 1.79),
-    "student": (0.84, 1.81),
-    "ppo-general": (1.49, 3.98),
-    "ppo-specific": (0.65, 0.97),
-    "recurrent": (0.96, 2.34),
-    "student-mean-latent": (2.18, 4.06),
-}
-"""The paper's figures in ideal conditions: position (cm) and heading (degrees), means over ten seeds."""
+    from anyhull.learn.trainer import Report
 
 
 def train(
@@ -43,21 +34,20 @@ def train(
     recipe: Annotated[
         str | None,
         typer.Option(
-            "--method",
-            help="gradient: through the simulator, for teacher and student. ppo: the paper's, for all the others too.",
+            help="apg: analytic policy gradients, for teacher and student. ppo: the paper's, for all methods."
         ),
     ] = None,
     preset: Annotated[
         str, typer.Option(help="full: ours, or the paper's budget. fast: minutes on two cores.")
     ] = "full",
-    conditions: Annotated[str, typer.Option(help="ideal or field.")] = "ideal",
+    sea: Annotated[str, typer.Option(help="ideal or field.")] = "ideal",
     vessel: Annotated[str | None, typer.Option(help="For ppo-specific and sweep: a name or a TOML file.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Train so many seeds in one program.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Draws weights, boats and references.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; by default runs/METHOD.")] = None,
     resume: Annotated[bool, typer.Option(help="Go on with the run in that folder.")] = False,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="Any hyperparameter, as in --set ppo.rate=1e-3; repeat for more.")
+        list[str] | None, typer.Option("--set", help="Any hyperparameter, as in --set ppo.epochs=5; repeat for more.")
     ] = None,
     coordinator: Annotated[
         str | None,
@@ -65,45 +55,47 @@ def train(
     ] = None,
     processes: Annotated[int | None, typer.Option(min=1, help="How many they are.")] = None,
     process: Annotated[int | None, typer.Option(min=0, help="Which of them this one is, from 0.")] = None,
+    cache: Annotated[
+        bool, typer.Option(help="Keep compiled programs in the user's cache folder for the next run.")
+    ] = True,
     as_json: AsJson = False,
 ) -> None:
     """Train a policy."""
     try:
-        from anyhull.learn import files, hosts, methods, runs
+        from anyhull.learn import checkpoints, distributed, trainer
+        from anyhull.learn.config import PRESETS, override
+        from anyhull.learn.precompile import use_cache
     except ImportError as error:
         raise InputError(f"training needs JAX ({error.name} is missing): pip install 'anyhull[learn]'") from None
-    recipe = recipe or ("gradient" if method in ("teacher", "student") else "ppo")
-    recipes: dict[str, dict[str, Callable[..., Any]]] = {
-        "gradient": {"full": methods.first_order, "fast": methods.first_order_fast},
-        "ppo": {"full": methods.paper, "paper": methods.paper, "fast": methods.fast},
-    }
-    if recipe not in recipes:
-        raise InputError(unknown("method", recipe, recipes))
-    presets = recipes[recipe]
-    if preset not in presets:
-        raise InputError(unknown("preset", preset, presets))
-    if conditions not in ("ideal", "field"):
-        raise InputError(unknown("conditions", conditions, ("ideal", "field")))
-    config = presets[preset](method, conditions, vessel)
+    recipe = recipe or ("apg" if method in ("teacher", "student") else "ppo")
+    for what, value, accepted in (
+        ("recipe", recipe, PRESETS),
+        ("preset", preset, PRESETS.get(recipe, {})),
+        ("sea", sea, ("ideal", "field")),
+    ):
+        if value not in accepted:
+            raise InputError(unknown(what, value, accepted))
+    config = PRESETS[recipe][preset](method, sea, vessel)
     for setting in settings or []:
-        config = files.override(config, setting)
+        config = override(config, setting)
+    if cache:
+        use_cache()
     folder = out or Path("runs") / method
     if coordinator is not None:
-        hosts.join(coordinator, processes, process)
+        distributed.join(coordinator, processes, process)
     elif processes is not None or process is not None:
         raise InputError("several processes need a coordinator: give ADDRESS:PORT of process 0")
     started = time.monotonic()
-    with no_output(), display(method) if hosts.leads() else nullcontext() as report:
-        paths = runs.train(config, folder, seeds=seeds, seed=seed, resume=resume, report=report)
-    if not hosts.leads():
+    with no_output(), display(method) if distributed.is_leader() else nullcontext() as report:
+        paths = trainer.train(config, folder, seeds=seeds, seed=seed, resume=resume, report=report)
+    if not distributed.is_leader():
         return
     taken = time.monotonic() - started
-    results = [files.read_about(path)["metrics"] for path in paths]
+    results = [checkpoints.read_about(path)["metrics"] for path in paths]
     if as_json:
-        written = [str(path) for path in paths]
-        print_json(
-            {"method": method, "seconds": taken, "files": written, "metrics": results, "paper": PAPER.get(method)}
-        )
+        printed = IDEAL[method]._asdict() if method in IDEAL else None
+        written = {"files": [str(path) for path in paths], "metrics": results, "paper": printed}
+        print_json({"method": method, "recipe": recipe, "seconds": taken} | written)
         return
     show(method, results, paths, taken)
 
@@ -130,9 +122,8 @@ def show(method: str, results: list[dict[str, Any]], paths: list[Path], taken: f
             table.add_row(prefix + name, f"{errors['position_cm']:.3f}", f"{errors['heading_deg']:.3f}")
         table.add_row(f"{prefix}mean", f"{result['position_cm']:.3f}", f"{result['heading_deg']:.3f}", style="bold")
         table.add_section()
-    if method in PAPER:
-        position, heading = PAPER[method]
-        table.add_row("the paper, mean", f"{position:.2f}", f"{heading:.2f}")
+    if printed := IDEAL.get(method):
+        table.add_row("the paper, mean", f"{printed.position_cm:.2f}", f"{printed.heading_deg:.2f}")
     console.print(f"{method}, {taken:.0f} s. One lap of the paper's rectangle, ideal conditions:\n")
     console.print(table)
     for path in paths:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -11,17 +12,26 @@ from rich.table import Table
 from rich.text import Text
 
 from anyhull.cli.output import AsJson, new_table, open_console, print_json
-from anyhull.vessel import TRAINED, Normalized, Vessel, catalogue
+from anyhull.pilot import Pilot
+from anyhull.vessel import Normalized, Vessel, catalogue
 
-SYMBOLS = dict(zip(TRAINED, ("αu", "αv", "αr", "1/τu", "1/τv", "1/τr", "crv", "cru", "cuv"), strict=True))
-"""The components of e as a narrow table spells them."""
+POLICY = "field"
+"""The default policy, whose envelope is shown."""
+
+SYMBOLS = dict(zip(Normalized._fields, ("αu", "αv", "αr", "1/τu", "1/τv", "1/τr", "crv", "cru", "cuv"), strict=True))
+"""The components of e in a narrow table."""
 
 app = typer.Typer(help="List the vessels of the catalogue, or show one.")
 
 
+@functools.cache
+def _envelope() -> dict[str, tuple[float, float]]:
+    return Pilot.load(POLICY).envelope
+
+
 @app.callback(invoke_without_command=True)
 def vessels(context: typer.Context, as_json: AsJson = False) -> None:
-    """List the vessels of the catalogue: e, top speed, yaw stability, and whether the paper's training held them."""
+    """List the vessels of the catalogue: e, top speed, yaw stability, and whether the default policy covers them."""
     if context.invoked_subcommand is not None:
         return
     fleet = {name: Vessel.load(name) for name in catalogue()}
@@ -30,7 +40,7 @@ def vessels(context: typer.Context, as_json: AsJson = False) -> None:
         return
     table = new_table(["name", *SYMBOLS.values(), "top", "yaw", "acts", "outside"], left=("name", "outside"), gap=1)
     for name, vessel in fleet.items():
-        outside = " ".join(SYMBOLS[entry.component] for entry in vessel.envelope())
+        outside = " ".join(SYMBOLS[entry.component] for entry in vessel.outside(_envelope()))
         yaw = "stable" if math.isinf(vessel.yaw_unstable_above) else f">{vessel.yaw_unstable_above:.2g}"
         e = (f"{value:.2g}" for value in vessel.normalized)
         row = [name, *e, f"{vessel.top_speeds[0]:.2g}", yaw, vessel.actuation, outside or "inside"]
@@ -39,9 +49,9 @@ def vessels(context: typer.Context, as_json: AsJson = False) -> None:
     console.print(table)
     console.print(
         "\nαu … cuv: the nine components of e, SI units. top: surge speed under full command, m/s.\n"
-        "yaw: stable, or unstable above that speed in m/s. acts: under, where the boat cannot push surge,\n"
-        "sway and yaw independently. outside: inside the paper's training ranges, or the components outside\n"
-        "(with damping beyond linear read at 0.6 m/s). One in full: anyhull vessels show NAME"
+        "yaw: stable, or unstable above that speed in m/s. acts: full, or under where surge, sway and yaw\n"
+        f"are not independent. outside: components of e outside the envelope of the policy '{POLICY}'\n"
+        "(nonlinear damping is evaluated at 0.6 m/s). Details: anyhull vessels show NAME"
     )
 
 
@@ -50,7 +60,7 @@ def show(
     vessel: Annotated[str, typer.Argument(help="A name of the catalogue, or a path to a TOML file.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show everything that is known of one vessel."""
+    """Show all data of one vessel."""
     boat = Vessel.load(vessel)
     if as_json:
         print_json(_facts(vessel, boat) | {"effective": boat.effective()._asdict(), **asdict(boat)})
@@ -65,13 +75,13 @@ def show(
     stability = "stable at any speed" if math.isinf(unstable) else f"unstable above {unstable:.2g} m/s, open loop"
     console.print(f"mass {boat.m:g} kg.  Yaw: {stability}.\n")
     console.print(_components(boat))
-    envelope = boat.envelope()
-    for entry in envelope:
+    outside = boat.outside(_envelope())
+    for entry in outside:
         console.print(
             f"{entry.component} = {entry.value:.3g} is outside [{entry.low:g}, {entry.high:g}]: {entry.advice}"
         )
-    if not envelope:
-        console.print("Inside the paper's training ranges.")
+    if not outside:
+        console.print(f"Inside the envelope of the policy '{POLICY}'.")
     if boat.thrusters:
         console.print()
         console.print(_layout(boat))
@@ -101,11 +111,11 @@ def _physics(boat: Vessel) -> Table:
 
 
 def _components(boat: Vessel) -> Table:
-    """e beside the ranges that the paper trained on."""
-    table = new_table(["component", "e", "at 0.6 m/s", "trained from", "to", ""], left=("component", ""))
-    outside = {entry.component for entry in boat.envelope()}
+    """e beside the envelope of the default policy."""
+    table = new_table(["component", "e", "at 0.6 m/s", "envelope from", "to", ""], left=("component", ""))
+    outside = {entry.component for entry in boat.outside(_envelope())}
     for name, value, effective in zip(Normalized._fields, boat.normalized, boat.effective(), strict=True):
-        low, high = TRAINED[name]
+        low, high = _envelope()[name]
         verdict = "outside" if name in outside else "inside"
         table.add_row(name, f"{value:.4g}", f"{effective:.4g}", f"{low:g}", f"{high:g}", verdict)
     return table
@@ -122,7 +132,7 @@ def _layout(boat: Vessel) -> Table:
 
 
 def _facts(name: str, vessel: Vessel) -> dict[str, Any]:
-    """What the list says of a vessel, for machines."""
+    """The data of a vessel in the list, for JSON."""
     surge, sway, yaw = vessel.top_speeds
     return {
         "id": name,
@@ -131,6 +141,6 @@ def _facts(name: str, vessel: Vessel) -> dict[str, Any]:
         "top_speeds": {"surge": surge, "sway": sway, "yaw": yaw},
         "yaw_unstable_above": vessel.yaw_unstable_above,
         "actuation": vessel.actuation,
-        "outside": [entry._asdict() for entry in vessel.envelope()],
+        "outside": [entry._asdict() for entry in vessel.outside(_envelope())],
         "shortcomings": [entry._asdict() for entry in vessel.shortcomings()],
     }

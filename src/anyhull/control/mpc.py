@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from anyhull import dynamics
-from anyhull.controller import Array, checked
+from anyhull.backend import Array, to_body
+from anyhull.controller import check_inputs
 from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError
 from anyhull.reference import PREVIEW
@@ -129,7 +130,7 @@ class MPC:
 
     def step(self, pose: ArrayLike, velocity: ArrayLike, window: ArrayLike) -> Array:
         """The normalized command in [-1, 1]³ for the coming period."""
-        now, nu, reference = checked(pose, velocity, window)
+        now, nu, reference = check_inputs(pose, velocity, window)
         # The reference may be whole turns away from the heading that a compass gives.
         now = now + np.array([0.0, 0.0, math.tau * round((reference[0, 2] - now[2]) / math.tau)])
         boat = np.concatenate([now, nu])
@@ -190,9 +191,8 @@ class MPC:
 
 def seen_from(pose: Array, states: Array) -> Array:
     """States (n, 6) of the inertial frame in the frame of a boat at `pose`."""
-    cos, sin = math.cos(pose[2]), math.sin(pose[2])
     x, y, psi = (states[:, :3] - pose).T
-    return np.column_stack([cos * x + sin * y, cos * y - sin * x, psi, states[:, 3:]])
+    return np.column_stack([*to_body(x, y, float(pose[2])), psi, states[:, 3:]])
 
 
 def parts(vessel: Vessel) -> int:

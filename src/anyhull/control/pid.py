@@ -6,7 +6,7 @@ Outer loop, P on the pose error e in the boat's frame, with the reference veloci
 
 Inner loop, PI on the velocity error, with the force that the reference itself needs:
 
-    command = balance(nu_ref, d nu_ref / dt) + (nu_d - nu + ∫(nu_d - nu) dt / T_i) / (alpha T)
+    command = inverse_dynamics(nu_ref, d nu_ref / dt) + (nu_d - nu + ∫(nu_d - nu) dt / T_i) / (alpha T)
 
 Tuning. On each axis the boat is alpha / (s + 1/tau). Skogestad's rule for that plant, with T the closed-loop time
 constant and the dead time together, is the gain 1 / (alpha T) and T_i = min(tau, 4 T). The outer gain 1 / (4 T) makes
@@ -20,14 +20,12 @@ delay is long. In ideal conditions a smaller T is always better.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from anyhull.arithmetic import wrap
-from anyhull.controller import Array, checked
-from anyhull.dynamics import PERIOD, balance
+from anyhull.backend import Array, to_body, to_inertial, wrap
+from anyhull.controller import check_inputs
+from anyhull.dynamics import PERIOD, inverse_dynamics
 from anyhull.errors import InputError
 from anyhull.vessel import Vessel
 
@@ -54,14 +52,14 @@ class PID:
 
     def step(self, pose: ArrayLike, velocity: ArrayLike, window: ArrayLike) -> Array:
         """The normalized command in [-1, 1]³ for the coming period."""
-        now, nu, reference = checked(pose, velocity, window)
+        now, nu, reference = check_inputs(pose, velocity, window)
         x, y, psi = reference[0, :3] - now
-        error = np.array([*_turned(x, y, -now[2]), wrap(psi)])
-        wanted = np.array([*_turned(reference[0, 3], reference[0, 4], psi), reference[0, 5]])
+        error = np.array([*to_body(x, y, now[2]), wrap(psi)])
+        wanted = np.array([*to_inertial(reference[0, 3], reference[0, 4], psi), reference[0, 5]])
         change = (reference[1, 3:] - reference[0, 3:]) / PERIOD
 
         missing = wanted + approach(error, self._alpha) - nu
-        steady = np.array(balance(wanted, change, self.vessel.normalized, self.vessel.drag))
+        steady = np.array(inverse_dynamics(wanted, change, self.vessel.normalized, self.vessel.drag))
         force = steady + missing / (self._alpha * T) + self._integral
         command: Array = np.clip(force, -1.0, 1.0)
         # An axis at its limit gathers no more of what it cannot give.
@@ -78,8 +76,3 @@ def approach(error: Array, alpha: Array) -> Array:
     gain, brake = 1 / (4 * T), alpha / 2
     size, linear = np.abs(error), brake / gain**2
     return np.sign(error) * np.where(size < linear, gain * size, np.sqrt(brake * np.abs(2 * size - linear)))
-
-
-def _turned(x: float, y: float, angle: float) -> tuple[float, float]:
-    cos, sin = math.cos(angle), math.sin(angle)
-    return cos * x - sin * y, sin * x + cos * y

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from anyhull.arithmetic import wrap
+from anyhull.backend import wrap
 
 Scalar = Float[Array, ""]
 
 
 @dataclass(frozen=True)
-class Weights:
+class RewardWeights:
     """The paper's table of reward weights; the action weights are those reached at the end of training."""
 
     position: float = 6.0
@@ -43,13 +43,13 @@ def spin(weight: float, r: Scalar) -> Scalar:
     return weight * jnp.maximum(0.0, jnp.abs(r) - 0.3) ** 2
 
 
-def terms(
+def reward_terms(
     state: Float[Array, " 6"],
     reference: Float[Array, " 6"],
     command: Float[Array, " 3"],
     previous: Float[Array, " 3"],
     anneal: Scalar | float,
-    weights: Weights,
+    weights: RewardWeights,
 ) -> dict[str, Scalar]:
     """The reward by name of term; its sum is R_t. `anneal` in [0, 1] scales the action penalties."""
     w = weights

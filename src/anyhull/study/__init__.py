@@ -1,1 +1,1 @@
-"""The paper's tables and figures, and ours beside them: pieces of work -> result files -> tables, figures, report."""
+"""The paper's tables and figures with ours beside them: jobs -> result files -> tables, figures, report."""

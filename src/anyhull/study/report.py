@@ -1,6 +1,6 @@
-"""The report: one HTML page with everything in it, and the same as Markdown with pictures beside it.
+"""The report: one self-contained HTML page, and the same as Markdown with its figures in a folder beside it.
 
-What is said of the results by hand stands in OUT/notes/STUDY.md, paragraph by paragraph, and goes under the tables.
+Commentary is written by hand in OUT/notes/STUDY.md; its paragraphs go below the tables of that study.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import html
 import io
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from anyhull.files import whole
+from anyhull.files import atomic_write
 from anyhull.study import figures, tables
-from anyhull.study.pieces import PIECES
+from anyhull.study.figures import Picture
+from anyhull.study.jobs import JOBS
 from anyhull.study.results import Result
 from anyhull.study.tables import Table
 
@@ -24,27 +25,19 @@ if TYPE_CHECKING:
 TITLE = "anyhull: results beside the paper's"
 
 HEADINGS = {
-    "ideal": "Still water",
-    "latent": "What the latent holds",
+    "ideal": "Ideal conditions",
+    "latent": "Content of the latent",
     "sweep": "One vessel scaled",
-    "field": "The field",
+    "field": "Field",
 }
 
 INTRODUCTION = (
     "The paper is Cross-Platform Control for Autonomous Surface Vehicles via Adaptive Reinforcement Learning (Jiang, "
-    "Bi, D'Andrea, Ramachandran). Every table has its figures and ours, and the command that makes it.",
-    "What the paper leaves open and we chose: the size of the rectangle, how boats and references are drawn in "
-    "training, the rates of the disturbances, Phase 2's length, the weights of the MPC, the vessel of the appendix. "
-    "docs/differences.md has all of them with reasons.",
+    "Bi, D'Andrea, Ramachandran). Each table gives the paper's figures, ours and the command that reproduces ours.",
+    "The paper leaves open: the size of the rectangle, the distributions of boats and references in training, the "
+    "rates of the disturbances, the length of Phase 2, the weights of the MPC, the vessel of the appendix. "
+    "docs/differences.md states our choices and their reasons.",
 )
-
-PICTURES = {
-    "ideal": ("ideal",),
-    "latent": ("scree", "readout", "estimate"),
-    "sweep": ("scale", "drop"),
-    "field": ("field",),
-}
-"""Figures of each study."""
 
 STYLE = """
 :root { color-scheme: light; }
@@ -64,39 +57,56 @@ figcaption { font-size: .85rem; color: #555; }
 code { background: #f4f4f4; padding: .1rem .3rem; }
 """
 
-
-HEAD = """<!DOCTYPE html>
+HEAD = f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title><style>{style}</style></head>
+<title>{TITLE}</title><style>{STYLE}</style></head>
 <body>"""
 
 
+class Section(NamedTuple):
+    """The part of the report on one study."""
+
+    heading: str
+    command: str
+    tables: list[Table]
+    comments: list[str]
+    pictures: list[Picture]
+
+
 def write(results: dict[str, Result], page: Path, markdown: Path) -> None:
-    """Both forms of the report on these results."""
-    made = tables.of(results)
-    drawn = figures.of(results)
-    notes = {study: _notes(page.parent / "notes" / f"{study}.md") for study in HEADINGS}
-    studies = [study for study in HEADINGS if any(table.study == study for table in made)]
-    pictures = markdown.parent / markdown.stem
-    for name, (_, figure) in drawn.items():
-        with whole(pictures / f"{name}.png") as temporary:
-            figure.savefig(temporary, dpi=130)
-    with whole(page) as temporary:
-        temporary.write_text(_page(results, studies, made, drawn, notes), encoding="utf-8")
-    with whole(markdown) as temporary:
-        temporary.write_text(_markdown(results, studies, made, drawn, notes, pictures.name), encoding="utf-8")
+    """Write both forms of the report on these results."""
+    made, drawn = tables.of(results), figures.of(results)
+    sections = [
+        Section(
+            heading,
+            f"anyhull study {study}",
+            [table for table in made if table.study == study],
+            _comments(page.parent / "notes" / f"{study}.md"),
+            [picture for picture in drawn if picture.study == study],
+        )
+        for study, heading in HEADINGS.items()
+        if any(table.study == study for table in made)
+    ]
+    last = provenance(results)
+    folder = markdown.parent / markdown.stem
+    for picture in drawn:
+        with atomic_write(folder / f"{picture.name}.png") as temporary:
+            picture.figure.savefig(temporary, dpi=130)
+    for path, text in ((page, _html(sections, last)), (markdown, _markdown(sections, last, folder.name))):
+        with atomic_write(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
 
 
 def provenance(results: dict[str, Result]) -> Table:
-    """What was made where, by what, in what time."""
+    """Time, hardware, versions and commit of each job."""
     rows = tuple(
         (
             name,
             f"{result.seconds:.0f}" + " (resumed)" * result.resumed,
             str(result.hardware.get("device", result.hardware.get("processor", ""))),
             " ".join(
-                f"{what} {version}" for what, version in result.versions.items() if what in ("python", "jax", "casadi")
+                f"{what} {result.versions[what]}" for what in ("python", "jax", "casadi") if what in result.versions
             ),
             result.commit,
         )
@@ -104,49 +114,43 @@ def provenance(results: dict[str, Result]) -> Table:
     )
     total = sum(result.seconds for result in results.values())
     ideal = sum(result.seconds for result in results.values() if result.study == "ideal")
-    missing = [name for name in PIECES if name not in results]
+    missing = [name for name in JOBS if name not in results]
     notes = (
-        f"{total:.0f} s in all, {ideal:.0f} s of it the table in still water; compilation included.",
+        f"{total:.0f} s in total, of which {ideal:.0f} s for ideal conditions; compilation included.",
         *([f"Not run yet: {', '.join(missing)}."] if missing else []),
     )
-    return Table("all", "Pieces", ("piece", "seconds", "on", "versions", "commit"), rows, notes)
+    return Table("all", "Jobs", ("job", "seconds", "hardware", "versions", "commit"), rows, notes)
 
 
-def _notes(path: Path) -> list[str]:
+def _comments(path: Path) -> list[str]:
     return [" ".join(part.split()) for part in path.read_text(encoding="utf-8").split("\n\n")] if path.exists() else []
 
 
-Drawn = dict[str, tuple[str, "Figure"]]
-
-
-def _page(
-    results: dict[str, Result], studies: list[str], made: list[Table], drawn: Drawn, notes: dict[str, list[str]]
-) -> str:
+def _html(sections: list[Section], last: Table) -> str:
     body = [f"<h1>{TITLE}</h1>", *(f"<p>{_inline(text)}</p>" for text in INTRODUCTION)]
-    for study in studies:
-        body += [f"<h2>{HEADINGS[study]}</h2>", f"<p><code>anyhull study {study}</code></p>"]
-        body += [_html_table(table) for table in made if table.study == study]
-        body += [f"<p>{_inline(text)}</p>" for text in notes[study]]
-        for name in PICTURES[study]:
-            if name in drawn:
-                caption, figure = drawn[name]
-                image = f'<img alt="{html.escape(caption)}" src="data:image/svg+xml;base64,{_svg(figure)}">'
-                body.append(f"<figure>{image}<figcaption>{html.escape(caption)}</figcaption></figure>")
-    body += ["<h2>How it was made</h2>", _html_table(provenance(results))]
-    return "\n".join([HEAD.format(title=TITLE, style=STYLE), *body, "</body></html>", ""])
+    for section in sections:
+        body += [f"<h2>{section.heading}</h2>", f"<p><code>{section.command}</code></p>"]
+        body += map(_html_table, section.tables)
+        body += [f"<p>{_inline(text)}</p>" for text in section.comments]
+        for picture in section.pictures:
+            caption = html.escape(picture.caption)
+            image = f'<img alt="{caption}" src="data:image/svg+xml;base64,{_svg(picture.figure)}">'
+            body.append(f"<figure>{image}<figcaption>{caption}</figcaption></figure>")
+    body += ["<h2>Provenance</h2>", _html_table(last)]
+    return "\n".join([HEAD, *body, "</body></html>", ""])
 
 
 def _html_table(table: Table) -> str:
     head = "".join(f"<th>{html.escape(column)}</th>" for column in table.columns)
-    rows = "\n".join("<tr>" + "".join(_cell(cell) for cell in row) + "</tr>" for row in table.rows)
+    rows = "\n".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in table.rows)
     notes = "".join(f'<p class="note">{_inline(note)}</p>' for note in table.notes)
     grid = f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></div>'
     return f"<h3>{html.escape(table.title)}</h3>{grid}{notes}"
 
 
 def _cell(text: str) -> str:
-    number = re.match(r"-?\d", text)
-    return f"<td>{html.escape(text)}</td>" if number else f'<td class="text">{html.escape(text)}</td>'
+    kind = "" if re.match(r"-?\d", text) else ' class="text"'
+    return f"<td{kind}>{html.escape(text)}</td>"
 
 
 def _inline(text: str) -> str:
@@ -159,27 +163,20 @@ def _svg(figure: Figure) -> str:
     import matplotlib as mpl
 
     buffer = io.BytesIO()
-    # The same results give the same bytes: no date, and names that are not random.
+    # Equal results give equal bytes: no date, and no random names.
     with mpl.rc_context({"svg.hashsalt": "anyhull"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     return base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
-def _markdown(
-    results: dict[str, Result],
-    studies: list[str],
-    made: list[Table],
-    drawn: Drawn,
-    notes: dict[str, list[str]],
-    pictures: str,
-) -> str:
+def _markdown(sections: list[Section], last: Table, folder: str) -> str:
     parts = [f"# {TITLE}", "Written by `anyhull study all --render` from `results/*.json`.", *INTRODUCTION]
-    for study in studies:
-        parts += [f"## {HEADINGS[study]}", f"```sh\nanyhull study {study}\n```"]
-        parts += [_markdown_table(table) for table in made if table.study == study]
-        parts += notes[study]
-        parts += [f"![{drawn[name][0]}]({pictures}/{name}.png)" for name in PICTURES[study] if name in drawn]
-    parts += ["## How it was made", _markdown_table(provenance(results))]
+    for section in sections:
+        parts += [f"## {section.heading}", f"```sh\n{section.command}\n```"]
+        parts += map(_markdown_table, section.tables)
+        parts += section.comments
+        parts += [f"![{picture.caption}]({folder}/{picture.name}.png)" for picture in section.pictures]
+    parts += ["## Provenance", _markdown_table(last)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Result files: what a piece of a study found, with what it was made by; written whole, read with care."""
+"""Result files: what a job of a study found, and by what code, versions and hardware."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import math
 import os
 import platform
 import subprocess
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from anyhull.errors import InputError
-from anyhull.files import whole
+from anyhull.files import atomic_write
 
-FORMAT = 1
+FORMAT = 2
 """Version of the file format."""
 
 PACKAGES = ("anyhull", "numpy", "jax", "equinox", "optax", "casadi")
@@ -23,37 +24,37 @@ PACKAGES = ("anyhull", "numpy", "jax", "equinox", "optax", "casadi")
 
 @dataclass(frozen=True)
 class Result:
-    """What one piece found."""
+    """What one job found."""
 
-    piece: str
+    job: str
     study: str
     seeds: int
-    """Seeds of what was trained; 0 where nothing was."""
+    """Number of training seeds; 0 where nothing was trained."""
     quick: bool
-    """Whether it was a trial of the pipeline at tiny sizes: its figures mean nothing."""
+    """Whether it was a test of the pipeline at tiny sizes; its figures mean nothing."""
     seconds: float
-    """Wall-clock time, compilation and evaluation included."""
+    """Wall-clock time with compilation and evaluation."""
     resumed: bool
-    """Whether the piece was stopped and taken up again: `seconds` then are those of the last stretch."""
+    """Whether the job was interrupted and resumed; `seconds` then counts from the last start."""
     data: dict[str, Any]
     """The findings."""
     config: dict[str, Any] = field(default_factory=dict)
-    """Everything that decided them."""
+    """The settings that determine them."""
     versions: dict[str, str] = field(default_factory=dict)
     hardware: dict[str, Any] = field(default_factory=dict)
     commit: str = "unknown"
-    """Of the source, with a + where it was changed since."""
+    """Commit of the source, with a + where the working tree differs from it."""
 
 
-def path_of(out: Path, piece: str) -> Path:
-    """Where a piece's result lies."""
-    return out / f"{piece}.json"
+def path_of(out: Path, job: str) -> Path:
+    """The result file of a job."""
+    return out / f"{job}.json"
 
 
 def save(out: Path, result: Result) -> Path:
-    """Write a result; its path."""
-    path = path_of(out, result.piece)
-    with whole(path) as temporary:
+    """Write a result and return its path."""
+    path = path_of(out, result.job)
+    with atomic_write(path) as temporary:
         temporary.write_text(json.dumps({"format": FORMAT} | asdict(result), indent=1, allow_nan=False) + "\n")
     return path
 
@@ -62,20 +63,17 @@ def load(path: Path) -> Result:
     """Read a result."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        version = content.pop("format", None)
-        if version != FORMAT:
-            raise InputError(f"{path}: format = {version!r}: must be {FORMAT}, which this version reads")
-        return Result(**content)
+        if (version := content.pop("format", None)) == FORMAT:
+            return Result(**content)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, TypeError, AttributeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path}: not a result of a study: {error}; remove it to have it made again") from None
+        raise InputError(f"{path}: not a result of a study: {error}; remove it to run the job again") from None
+    raise InputError(f"{path}: format = {version!r}: must be {FORMAT}, which this version reads")
 
 
 def finite(value: Any) -> Any:
-    """`value` with None for numbers that JSON does not have, and plain numbers for NumPy's."""
+    """`value` as JSON has it: None for infinities and NaN, plain numbers and lists for NumPy's."""
     if isinstance(value, dict):
         return {str(key): finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -85,10 +83,10 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def versions() -> dict[str, str]:
-    """Of Python and of the packages that are there."""
+def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
+    """Versions of Python and of those of the packages that are installed."""
     found = {"python": platform.python_version()}
-    for name in PACKAGES:
+    for name in packages:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -97,7 +95,7 @@ def versions() -> dict[str, str]:
 
 
 def hardware(device: bool) -> dict[str, Any]:
-    """Processor and cores, and JAX's `device` where one was used."""
+    """Processor and number of cores, and the accelerator where JAX's `device` was used."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
@@ -110,7 +108,7 @@ def hardware(device: bool) -> dict[str, Any]:
 
 
 def commit() -> str:
-    """The commit of the source tree that this runs from, where it is one."""
+    """The commit of the source tree that this module belongs to; "unknown" outside of a repository."""
     here = Path(__file__).parent
 
     def git(*arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""Tables from result files: ours, and the paper's beside them."""
+"""Tables from result files: ours beside the paper's."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from anyhull.study import published
-from anyhull.study.curves import summary
-from anyhull.study.driven import FIELD_PLATFORMS
-from anyhull.study.published import Printed
+from anyhull import paper
+from anyhull.paper import FIELD_PLATFORMS, PLATFORMS, Printed
+from anyhull.study.convergence import BAND, scale_step, summary
 from anyhull.study.results import Result
-from anyhull.vessel import PLATFORMS, Vessel
+from anyhull.vessel import Vessel
+from anyhull.viz.captions import IDEAL_CONDITIONS, METRICS
 
 LABELS = {
     "mpc-paper": "MPC*, paper tuning",
@@ -26,17 +26,25 @@ LABELS = {
     "recurrent": "Recurrent",
     "ppo-general": "PPO (general)",
     "student-mean-latent": "Student avg. z",
-    "our-student": "Student, first-order (ours)",
-    "our-adapter": "the same before joint training",
-    "our-teacher": "Teacher†, first-order (ours)",
+    "our-student": "Student, APG (ours)",
+    "our-adapter": "Student, APG (ours), before fine-tuning",
+    "our-teacher": "Teacher†, APG (ours)",
 }
 """Rows by name, in the order of the tables."""
 
-KNOWING = "* made or trained for the one boat that it steers.  † told the boat's dynamics."
-FEW = "These are tiny sizes to try the pipeline: the figures mean nothing."
+RECIPES = {"latent-ppo": "PPO, the paper's recipe", "latent-apg": "APG, ours"}
+"""Recipe of the students that a job of the latent study analyses."""
+
+READOUT = {"from_latent": "z", "from_estimate": "ẑ"}
+"""What e is read out of."""
+
+PRIOR_KNOWLEDGE = "* has a perfect model of its vessel, or was trained for that vessel alone.  † is given the true e."
+QUICK = "Tiny sizes, to test the pipeline: these figures mean nothing."
+
+POSITION, HEADING, DELTA_TAU, SATURATED = METRICS.values()
 
 Entries = dict[str, dict[str, list[dict[str, float]]]]
-"""For each row and platform the metrics, one of each seed."""
+"""For each row and platform the metrics of each seed."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,7 @@ class Spread:
     """Sample standard deviation; None of a single number."""
 
     def text(self, digits: int = 2) -> str:
-        """As in 0.84 ± 0.11; a single number too small for these digits keeps two of its own."""
+        """As in 0.84 ± 0.11; a single number too small for these digits is given with two significant ones."""
         if self.std is not None:
             return f"{self.mean:.{digits}f} ± {self.std:.{digits}f}"
         return f"{self.mean:.2g}" if 0 < abs(self.mean) < 10 ** (1 - digits) else f"{self.mean:.{digits}f}"
@@ -56,7 +64,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Table:
-    """A table as a person reads it, and its numbers as a program does."""
+    """A table as text, and its numbers."""
 
     study: str
     title: str
@@ -65,10 +73,6 @@ class Table:
     notes: tuple[str, ...] = ()
     numbers: tuple[dict[str, Any], ...] = ()
 
-    def document(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
-
 
 def spread(values: Sequence[float]) -> Spread:
     """Mean and sample standard deviation."""
@@ -76,7 +80,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def gather(results: Iterable[Result], sea: bool = False) -> Entries:
-    """The metrics of the rows that results hold, in still water or in the `sea` trained for."""
+    """The metrics of the rows of these results, in ideal conditions or in the `sea` trained for."""
     found: Entries = {}
     for result in results:
         for row, seeds in result.data.get("rows", {}).items():
@@ -87,245 +91,226 @@ def gather(results: Iterable[Result], sea: bool = False) -> Entries:
     return {row: found[row] for row in LABELS if row in found}
 
 
-def over_platforms(platforms: dict[str, list[dict[str, float]]], what: str) -> Spread:
-    """A metric averaged over platforms within each seed, then over seeds."""
+def by_seed(platforms: dict[str, list[dict[str, float]]], what: str) -> list[float]:
+    """A metric of each seed, averaged over platforms."""
     by_platform = [[numbers[what] for numbers in seeds] for seeds in platforms.values()]
-    return spread([float(np.mean(seed)) for seed in zip(*by_platform, strict=True)])
+    return [float(np.mean(seed)) for seed in zip(*by_platform, strict=True)]
+
+
+def published(row: Printed | None, what: str) -> Spread | None:
+    """The paper's figure for a metric, where it has that row."""
+    return Spread(getattr(row, what), getattr(row, what.replace("_", "_std_"))) if row else None
+
+
+def trials(results: dict[str, Result]) -> dict[str, dict[str, Any]]:
+    """Reports of the trials in the twin by row, in the order of the tables, and platform."""
+    found = {result.data["row"]: result.data["platforms"] for result in results.values() if "row" in result.data}
+    return {row: found[row] for row in LABELS if row in found}
+
+
+def name_of(platform: str) -> str:
+    """The name of a platform for people."""
+    return Vessel.load(platform).name
 
 
 def of(results: dict[str, Result]) -> list[Table]:
-    """All tables of the results that there are."""
-    makers: dict[str, Callable[[dict[str, Result]], list[Table]]] = {
-        "ideal": ideal,
-        "latent": latent,
-        "sweep": sweep,
-        "field": field,
-    }
+    """All tables that the results allow."""
     made = []
-    for study, maker in makers.items():
-        own = {name: result for name, result in results.items() if result.study == study}
-        if own:
-            made += maker(own)
+    for study, build in BUILDERS.items():
+        if own := {name: result for name, result in results.items() if result.study == study}:
+            made += build(own)
     return made
 
 
 def ideal(results: dict[str, Result]) -> list[Table]:
-    """The simulation table, the same for each platform, and what the paper concludes from it."""
+    """The simulation table, the same for each platform, and the paper's comparisons."""
     entries = gather(results.values())
     rows, numbers = [], []
     for row, platforms in entries.items():
-        means = {what: over_platforms(platforms, what) for what in next(iter(platforms.values()))[0]}
-        printed = published.IDEAL.get(row)
-        short = len(platforms) < len(PLATFORMS)
-        rows.append(
-            (
-                LABELS[row] + (f" ({len(platforms)} of {len(PLATFORMS)} platforms)" if short else ""),
-                means["position_cm"].text(3),
-                _position(printed),
-                means["heading_deg"].text(3),
-                _heading(printed),
-                means["roughness"].text(4),
-                f"{100 * means['saturation'].mean:.1f} %",
-                str(len(next(iter(platforms.values())))),
-            )
-        )
+        seeds = next(iter(platforms.values()))
+        means = {what: spread(by_seed(platforms, what)) for what in seeds[0]}
+        position, heading, *command = _metrics(means, 3)
+        partial = f" ({len(platforms)} of {len(PLATFORMS)} platforms)" * (len(platforms) < len(PLATFORMS))
+        printed = (_text(published(paper.IDEAL.get(row), what)) for what in ("position_cm", "heading_deg"))
+        both = zip((position, heading), printed, strict=True)
+        rows.append((LABELS[row] + partial, *(cell for pair in both for cell in pair), *command, str(len(seeds))))
         numbers.append({"row": row} | {what: asdict(value) for what, value in means.items()})
-    columns = ("", "position, cm", "the paper's", "heading, °", "the paper's", "|Δτ̄|", "at a limit", "seeds")
+    columns = ("", POSITION, "the paper's", HEADING, "the paper's", DELTA_TAU, SATURATED, "seeds")
     notes = (
-        "One lap of the rectangle (10 × 6 m, 2 m corners, 0.6 m/s) in still water, from the reference state; mean over "
-        "the five platforms within a seed, then mean ± sample standard deviation over seeds. |Δτ̄| is the mean change "
-        "of the normalized command a period; at a limit, the share of commands at full power.",
-        KNOWING,
+        f"One lap of the rectangle (10 × 6 m, 2 m corners, 0.6 m/s) in {IDEAL_CONDITIONS}, from the reference state. "
+        "Mean over the five platforms within a seed, then mean ± sample standard deviation over seeds. "
+        f"'{DELTA_TAU}' is the change of the normalized command from one control period to the next, '{SATURATED}' the "
+        "fraction of commands at an actuator limit.",
+        PRIOR_KNOWLEDGE,
         *_warnings(results),
     )
-    made = [Table("ideal", "Still water, five platforms", columns, tuple(rows), notes, tuple(numbers))]
-    for what, unit, digits in (("position_cm", "position, cm", 2), ("heading_deg", "heading, °", 2)):
-        each = [
-            (
-                LABELS[row],
-                *(spread([n[what] for n in platforms[p]]).text(digits) if p in platforms else "" for p in PLATFORMS),
-            )
-            for row, platforms in entries.items()
-        ]
-        names = tuple(Vessel.load(name).name for name in PLATFORMS)
-        made.append(Table("ideal", f"Still water, each platform: {unit}", ("", *names), tuple(each)))
-    return made + claims(entries)
+    made = [Table("ideal", "Ideal conditions, five platforms", columns, tuple(rows), notes, tuple(numbers))]
+    for what in ("position_cm", "heading_deg"):
+        each = tuple(
+            (LABELS[row], *(spread([n[what] for n in found[p]]).text() if p in found else "" for p in PLATFORMS))
+            for row, found in entries.items()
+        )
+        title = f"Ideal conditions, each platform: {METRICS[what]}"
+        made.append(Table("ideal", title, ("", *map(name_of, PLATFORMS)), each))
+    return made + comparisons(entries)
 
 
-def claims(entries: Entries) -> list[Table]:
-    """The paper's comparisons, of its figures and of ours, where all that they compare is there."""
+def comparisons(entries: Entries) -> list[Table]:
+    """The paper's ratios of errors, by its figures and by ours, where both methods have results."""
     rows = []
-    for what, unit in (("position_cm", "position"), ("heading_deg", "heading")):
-        for better, worse in (("student", "ppo-general"), ("student", "student-mean-latent"), ("student", "recurrent")):
-            if better not in entries or worse not in entries:
-                continue
-            theirs = getattr(published.IDEAL[worse], what) / getattr(published.IDEAL[better], what)
-            ours = over_platforms(entries[worse], what).mean / over_platforms(entries[better], what).mean
-            rows.append((f"{LABELS[worse]} over {LABELS[better]}, {unit}", f"{theirs:.2f}", f"{ours:.2f}"))
-    title = "How many times worse without adaptation"
+    for what in ("position_cm", "heading_deg"):
+        for baseline in ("ppo-general", "student-mean-latent", "recurrent"):
+            if "student" in entries and baseline in entries:
+                theirs = getattr(paper.IDEAL[baseline], what) / getattr(paper.IDEAL["student"], what)
+                ours = spread(by_seed(entries[baseline], what)).mean / spread(by_seed(entries["student"], what)).mean
+                metric = what.split("_")[0]
+                rows.append((f"{LABELS[baseline]} over {LABELS['student']}, {metric}", f"{theirs:.2f}", f"{ours:.2f}"))
+    title = "Ratio of errors: baseline over student"
     return [Table("ideal", title, ("", "the paper", "ours"), tuple(rows))] if rows else []
 
 
-RECIPES = {"latent-ppo": "PPO, as the paper's", "latent-gradient": "first-order, ours"}
-
-
 def latent(results: dict[str, Result]) -> list[Table]:
-    """Principal components, readout and error in time, of each recipe's students."""
+    """Principal components, readout and error in time, of the students of each recipe."""
     seeds = {RECIPES[name]: result.data["seeds"] for name, result in results.items()}
-    shares = [("the paper", *(f"{share:.1f}" for share in published.SHARES), f"{sum(published.SHARES):.1f}", "")]
-    told = {"what the encoder is told": [{"shares": next(iter(seeds.values()))[0]["told_shares"]}]}
-    for recipe, several in (told | seeds).items():
+    some = next(iter(results.values())).data
+    theirs = paper.VARIANCE_SHARES
+    shares = [("the paper", *(f"{share:.1f}" for share in (*theirs, sum(theirs))), "")]
+    inputs = {"input of the encoder": [{"shares": some["seeds"][0]["told_shares"]}]}
+    for recipe, several in (inputs | seeds).items():
         parts = 100 * np.array([seed["shares"] for seed in several])
         first, second, both = (spread(list(x)).text(1) for x in (parts[:, 0], parts[:, 1], parts[:, :2].sum(axis=1)))
         enough = [int(np.argmax(np.cumsum(one) >= 99)) + 1 for one in parts]
         shares.append((recipe, first, second, both, f"{np.mean(enough):.1f}"))
     columns = ("", "PC1, %", "PC2, %", "both, %", "components for 99 %")
-    some = next(iter(results.values())).data
     note = (
-        f"Variance over {some['boats']} boats of the training distribution: of z, mean ± deviation over seeds, and of "
-        "the logarithms of e that the encoder is told."
+        f"Shares of the variance of z over {some['boats']} boats of the training distribution, mean ± deviation over "
+        "seeds. The input of the encoder is e on a logarithmic scale."
     )
     made = [Table("latent", "Principal components of the latent", columns, tuple(shares), (note, *_warnings(results)))]
 
-    read = [
-        (name, *(spread([seed[key][i] for seed in several]).text() for several in seeds.values() for key in READ))
+    rows = tuple(
+        (name, *(spread([seed[key][i] for seed in several]).text() for several in seeds.values() for key in READOUT))
         for i, name in enumerate(some["components"])
-    ]
-    heads = tuple(f"{what}, {recipe.split(',')[0]}" for recipe in seeds for what in READ.values())
-    note = (
-        "R² on held-out boats of ridge regression to the logarithm of each component (asinh for c_uv); ẑ after the "
-        "whole run. c_ru is −1 / c_rv, so the two are one number. 0 is no better than the mean."
     )
-    made.append(Table("latent", "What can be read out of the latent", ("component", *heads), tuple(read), (note,)))
+    heads = tuple(f"{source}, {recipe.split(',')[0]}" for recipe in seeds for source in READOUT.values())
+    note = (
+        "R² on held-out boats of a ridge regression to the logarithm of each component (asinh for c_uv); ẑ is taken at "
+        "the end of the run. R² = 0 is the error of predicting the mean. c_ru = −1 / c_rv, so their rows are equal."
+    )
+    made.append(Table("latent", "Readout of e from the latent", ("component", *heads), rows, (note,)))
 
     period, steps = some["period"], len(some["seeds"][0]["error_mean"])
-    moments = [t for t in (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0) if round(t / period) <= steps]
-    left = [
-        (
-            recipe,
-            *(spread([100 * seed["error_mean"][round(t / period) - 1] for seed in several]).text(0) for t in moments),
-        )
-        for recipe, several in seeds.items()
-    ]
-    heads = tuple(f"{t:g} s" for t in moments)
-    note = "Mean |ẑ − z|² in percent of the variance of z, under the student's own steering."
-    made.append(Table("latent", "Error of the estimate against time since reset", ("", *heads), tuple(left), (note,)))
+    times = [t for t in (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0) if round(t / period) <= steps]
+    rows = tuple(
+        (name, *(spread([100 * seed["error_mean"][round(t / period) - 1] for seed in several]).text(0) for t in times))
+        for name, several in seeds.items()
+    )
+    heads = tuple(f"{t:g} s" for t in times)
+    note = "Mean |ẑ − z|² in percent of the variance of z, in closed loop under the student."
+    made.append(Table("latent", "Error of the estimate against time since reset", ("", *heads), rows, (note,)))
     return made
 
 
-READ = {"from_latent": "z", "from_estimate": "ẑ"}
-
-
 def sweep(results: dict[str, Result]) -> list[Table]:
-    """Monotonicity and convergence over seeds."""
+    """Monotonicity and settling time over seeds."""
     data = next(iter(results.values())).data
-    found = summary(data["seeds"])
-    count = len(data["seeds"])
+    found, seeds = summary(data["seeds"]), len(data["seeds"])
+    when, before, after = scale_step(data["seeds"][0]["drop"])
+    reversal = "largest step against the trend, % of the range"
     rows = (
-        ("z₀ of the encoder monotone in s", f"{found.encoder_monotone} of {count} seeds", "yes"),
-        ("its largest step the wrong way, % of its range", f"{100 * found.encoder_worst:.2f}", ""),
-        ("ẑ₀ of the adapter monotone in s", f"{found.adapter_monotone} of {count} seeds", "yes"),
-        ("its largest step the wrong way, % of its range", f"{100 * found.adapter_worst:.2f}", ""),
-        ("after the drop, ẑ₀ is there, s (median, range)", found.first, ""),
-        ("after the drop, ẑ₀ stays there, s (median, range)", found.stays, f"about {published.CONVERGENCE}"),
-        ("share of the encoder's step that ẑ₀ has made at the end, %", f"{100 * found.covered:.0f}", ""),
+        ("z₀ of the encoder monotone in s", f"{found.encoder_monotone} of {seeds} seeds", "yes"),
+        (reversal, f"{100 * found.encoder_reversal:.2f}", ""),
+        ("ẑ₀ of the adapter monotone in s", f"{found.adapter_monotone} of {seeds} seeds", "yes"),
+        (reversal, f"{100 * found.adapter_reversal:.2f}", ""),
+        ("first time of ẑ₀ in its settling band, s (median, range)", found.reached, ""),
+        ("settling time of ẑ₀, s (median, range)", found.settled, f"about {paper.ADAPTATION_TIME}"),
+        ("fraction of the encoder's step that ẑ₀ covers at the end, %", f"{100 * found.covered:.0f}", ""),
     )
     notes = (
-        f"{Vessel.load(data['vessel']).name} with all inertia and damping times s, limits fixed; one latent number. "
-        "s drops from 1.0 to 0.3 at 10 s on the rectangle. There: within a tenth of its whole change of where it is "
-        "in the last second.",
+        f"{name_of(data['vessel'])} with all inertia and damping multiplied by s and fixed actuator limits; one latent "
+        f"number. On the rectangle s drops from {before:.1f} to {after:.1f} at {when:g} s. Settling band: "
+        f"± {100 * BAND:.0f} % of the whole change about the mean over the last second.",
         *_warnings(results),
     )
     return [Table("sweep", "One vessel scaled (appendix)", ("", "ours", "the paper"), rows, notes)]
 
 
 def field(results: dict[str, Result]) -> list[Table]:
-    """Platforms A and B in the field sea of the simulator, and in the sea-trial twin."""
+    """Platforms A and B in the simulated field sea, and in the sea-trial twin."""
     entries = gather(results.values(), sea=True)
-    made = []
     rows = []
     for platform in FIELD_PLATFORMS:
         for row, platforms in entries.items():
-            if platform not in platforms:
-                continue
-            seeds = platforms[platform]
-            one = {what: spread([numbers[what] for numbers in seeds]) for what in seeds[0]}
-            rows.append(
-                (
-                    Vessel.load(platform).name,
-                    LABELS[row],
-                    one["position_cm"].text(),
-                    one["heading_deg"].text(),
-                    one["roughness"].text(4),
-                    f"{100 * one['saturation'].mean:.1f} %",
-                    str(len(seeds)),
-                )
-            )
-    if rows:
-        columns = ("platform", "", "position, cm", "heading, °", "|Δτ̄|", "at a limit", "n")
-        notes = (
-            "Wind and waves of 10 %, current up to 0.2 m/s, delay up to 200 ms. Learned: mean ± deviation over n "
-            "training seeds, each over 20 runs. MPC and PID: over n runs. The paper has no such table.",
-            KNOWING,
-            *_warnings(results),
-        )
-        made.append(Table("field", "The simulator's field sea", columns, tuple(rows), notes))
-    return made + twin(results)
-
-
-def trials(results: dict[str, Result]) -> dict[str, Any]:
-    """What the twin's pieces found, by row and platform."""
-    return {result.data["row"]: result.data["platforms"] for result in results.values() if "row" in result.data}
+            if seeds := platforms.get(platform):
+                means = {what: spread([numbers[what] for numbers in seeds]) for what in seeds[0]}
+                rows.append((name_of(platform), LABELS[row], *_metrics(means, 2), str(len(seeds))))
+    if not rows:
+        return twin(results)
+    columns = ("platform", "", POSITION, HEADING, DELTA_TAU, SATURATED, "n")
+    notes = (
+        "Wind and waves up to 10 % of the actuator limits, current up to 0.2 m/s, delay up to 200 ms. Learned methods: "
+        "mean ± deviation over n training seeds, 20 runs each. MPC and PID: over n runs. The paper has no such table.",
+        PRIOR_KNOWLEDGE,
+        *_warnings(results),
+    )
+    return [Table("field", "Field sea, simulated", columns, tuple(rows), notes), *twin(results)]
 
 
 def twin(results: dict[str, Result]) -> list[Table]:
-    """Trials of the twin beside the paper's trials."""
-    every = trials(results)
+    """Trials in the twin beside the paper's trials."""
     rows = []
     for platform in FIELD_PLATFORMS:
-        for row in (name for name in LABELS if name in every):
-            found = every[row][platform]
+        for row, platforms in trials(results).items():
+            found, printed = platforms[platform], paper.FIELD[platform].get(row)
             position, heading = found["estimated_position_cm"], found["estimated_heading_deg"]
-            printed = published.FIELD[platform].get(row)
             rows.append(
                 (
-                    Vessel.load(platform).name,
+                    name_of(platform),
                     LABELS[row],
-                    f"{position['mean']:.1f} ± {position['within']:.1f}",
-                    _position(printed, 1),
+                    Spread(position["mean"], position["within"]).text(1),
+                    _text(published(printed, "position_cm"), 1),
                     f"{position['std']:.1f}",
                     f"{position['median']:.1f}",
                     f"{found['true_position_cm']['mean']:.1f}",
-                    f"{heading['mean']:.1f} ± {heading['within']:.1f}",
-                    _heading(printed, 1),
-                    f"{found['roughness']:.3f}",
+                    Spread(heading["mean"], heading["within"]).text(1),
+                    _text(published(printed, "heading_deg"), 1),
+                    f"{found['delta_tau']:.3f}",
                     f"{100 * found['saturation']:.1f} %",
                     f"{found['arrived']}/{found['trials']}",
                 )
             )
-    if not rows:
-        return []
     columns = (
-        *("platform", "", "position, cm", "the paper's", "± trials", "median", "true"),
-        *("heading, °", "the paper's", "|Δτ̄|", "at a limit", "arrived"),
+        *("platform", "", POSITION, "the paper's", "± trials", "median", "true"),
+        *(HEADING, "the paper's", DELTA_TAU, SATURATED, "completed"),
     )
     notes = (
-        "The loop as on the boat around a twin with sensors, thrusters, waves and errors that no controller is told "
-        "of, lake sea; policies of seed 0. Errors of the estimated state, as the paper has them, mean ± deviation over "
-        "time; then the deviation and the median over trials, and the mean error of the true position. The paper's are "
-        "of real boats on the water.",
-        KNOWING,
+        "The onboard loop in closed loop with a twin in the lake sea. The twin has sensors, thrusters, waves and "
+        "parameter errors that no controller is given; policies of seed 0. Errors of the estimated state, as in the "
+        "paper: mean ± deviation over time, deviation and median over trials, and the mean error of the true position. "
+        "The paper's figures are of real boats.",
+        PRIOR_KNOWLEDGE,
     )
-    return [Table("field", "Sea trials: the twin, and the paper's boats", columns, tuple(rows), notes)]
+    title = "Sea trials: the twin beside the paper's boats"
+    return [Table("field", title, columns, tuple(rows), notes)] if rows else []
 
 
-def _position(printed: Printed | None, digits: int = 2) -> str:
-    return Spread(printed.position_cm, printed.position_std_cm).text(digits) if printed else ""
+BUILDERS: dict[str, Callable[[dict[str, Result]], list[Table]]] = {
+    "ideal": ideal,
+    "latent": latent,
+    "sweep": sweep,
+    "field": field,
+}
 
 
-def _heading(printed: Printed | None, digits: int = 2) -> str:
-    return Spread(printed.heading_deg, printed.heading_std_deg).text(digits) if printed else ""
+def _metrics(means: dict[str, Spread], digits: int) -> tuple[str, str, str, str]:
+    """Cells of the four metrics."""
+    position, heading = (means[what].text(digits) for what in ("position_cm", "heading_deg"))
+    return position, heading, means["delta_tau"].text(4), f"{100 * means['saturation'].mean:.1f} %"
+
+
+def _text(number: Spread | None, digits: int = 2) -> str:
+    return number.text(digits) if number else ""
 
 
 def _warnings(results: dict[str, Result]) -> tuple[str, ...]:
-    return (FEW,) if any(result.quick for result in results.values()) else ()
+    return (QUICK,) if any(result.quick for result in results.values()) else ()

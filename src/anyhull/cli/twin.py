@@ -1,0 +1,70 @@
+"""`anyhull twin`: the twin of a boat in its own process, at one end of a link."""
+
+from __future__ import annotations
+
+import math
+import random
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from anyhull.cli.onboard import TimeFactor, check_time_factor, load, until_signal, warn
+from anyhull.cli.output import AsJson, print_json
+from anyhull.errors import InputError
+from anyhull.onboard.messages import MAX_INTEGER
+from anyhull.twin.water import WATERS, Water
+
+
+def twin(
+    vessel: Annotated[str, typer.Option(help="A name of the catalogue, or a path to a TOML file.")] = "platform-a",
+    sea: Annotated[str, typer.Option(help=f"{', '.join(WATERS)}.")] = "lake",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the boat and the weather.")] = 0,
+    listen: Annotated[str | None, typer.Option(help="Address of the boat; by default its file's [link] peer.")] = None,
+    peer: Annotated[str | None, typer.Option(help="Address of the pilot; by default its file's [link] listen.")] = None,
+    time_factor: TimeFactor = 1.0,
+    duration: Annotated[float, typer.Option(help="In s of the boat's time; by default until a signal.")] = math.inf,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate a boat over UDP: sensors out, thruster commands in. Its watchdog stops it when no commands arrive."""
+    check_time_factor(time_factor)
+    if not duration > 0:
+        raise InputError(f"duration = {duration:g}: must be positive")
+    setup = load(vessel)
+    water = Water.preset(sea)
+    from anyhull.onboard.links import UDP
+    from anyhull.twin.serve import serve
+    from anyhull.twin.twin import Twin, TwinConfig
+
+    antenna = (setup.sensors.antenna_x, setup.sensors.antenna_y)
+    session = random.SystemRandom().randrange(MAX_INTEGER)
+    boat = Twin(setup.vessel, TwinConfig(water=water), seed=seed, antenna=antenna, session=session)
+    warn(boat.vessel)
+    link = UDP(listen or setup.link.peer, peer or setup.link.listen)
+    print(f"{boat.vessel.name} at {link.address}, only for a pilot at {link.peer}", file=sys.stderr, flush=True)
+    was_stopped = True
+
+    def report_watchdog() -> None:
+        nonlocal was_stopped
+        if boat.firmware.stopped != was_stopped:
+            was_stopped = boat.firmware.stopped
+            what = "watchdog: no commands, thrusters at zero" if was_stopped else "commands received"
+            print(f"{boat.time:9.2f} s  {what}", file=sys.stderr, flush=True)
+
+    began = time.monotonic()
+    try:
+        with until_signal() as signalled:
+            ended = lambda: bool(signalled()) or (time.monotonic() - began) * time_factor >= duration  # noqa: E731
+            serve(boat, link, time_factor=time_factor, stop=ended, on_tick=report_watchdog)
+    finally:
+        link.close()
+    board = boat.firmware
+    rejected = dict(board.rejected + link.rejected)
+    if as_json:
+        counts = {"accepted": board.accepted, "rejected": rejected, "watchdog": board.trips, "stopped": board.stopped}
+        print_json({"vessel": vessel, "time": boat.time, "state": boat.state, **counts})
+        return
+    print(f"{boat.time:.1f} s, {board.accepted} commands accepted, {board.trips} stops by the watchdog")
+    if rejected:
+        print("rejected: " + ", ".join(f"{reason} {times}" for reason, times in rejected.items()))

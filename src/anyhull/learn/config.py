@@ -1,0 +1,280 @@
+"""Everything that decides a training run: frozen dataclasses with the paper's tables as defaults, and presets."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from anyhull.errors import InputError, unknown
+from anyhull.learn.environment import TrackingEnv
+from anyhull.learn.policies import LATENT
+from anyhull.learn.randomization import Randomization
+from anyhull.observation import Scales
+from anyhull.schema import decode, type_hints
+from anyhull.sea import Sea
+from anyhull.vessel import Vessel
+
+Method = Literal["teacher", "student", "ppo-general", "ppo-specific", "recurrent", "student-mean-latent", "sweep"]
+Recipe = Literal["ppo", "apg"]
+
+METHODS: dict[str, str] = {
+    "teacher": "Phase 1: an oracle that is told the boat's dynamics",
+    "student": "Phase 1 and 2: the adaptive policy of the paper",
+    "ppo-general": "one policy for all boats, without adaptation",
+    "ppo-specific": "a policy for one vessel, randomized around it",
+    "recurrent": "end to end with a GRU, without a teacher",
+    "student-mean-latent": "the student with its latent held at the mean: what adaptation is worth",
+    "sweep": "the appendix: one vessel scaled in inertia and damping, one latent number",
+}
+
+
+@dataclass(frozen=True)
+class PPO:
+    """The paper's table of hyperparameters."""
+
+    total_steps: int = 60_000_000
+    """Environment steps."""
+    num_envs: int = 1024
+    """Environments."""
+    rollout_steps: int = 32
+    """Steps per environment in an iteration."""
+    minibatches: int = 8
+    """Parts of an iteration's batch, each of whole environments."""
+    epochs: int = 10
+    """Passes over it."""
+    gamma: float = 0.96
+    """Discount factor."""
+    gae_lambda: float = 0.95
+    """Lambda of generalized advantage estimation."""
+    clip_range: float = 0.10
+    """Clip parameter of the probability ratio."""
+    learning_rate: float = 3e-4
+    """At the start."""
+    final_learning_rate: float = 3e-5
+    """At the end, reached linearly."""
+    entropy_coef: float = 0.005
+    """Entropy coefficient."""
+    value_coef: float = 0.5
+    """Value loss coefficient."""
+    max_grad_norm: float = 0.7
+    """Largest norm of a gradient."""
+    target_kl: float = 0.02
+    """When the KL divergence exceeds 1.5 times this, the remaining updates of the iteration are left out."""
+    reward_scale: float = 0.04
+    """Factor on the reward that the critic sees, 1 - gamma: values then are of the size of rewards."""
+
+    @property
+    def iterations(self) -> int:
+        """How many it takes to reach `total_steps`."""
+        return -(-self.total_steps // (self.num_envs * self.rollout_steps))
+
+
+@dataclass(frozen=True)
+class Distillation:
+    """Phase 2's hyperparameters; the rates and the decay are the paper's, the rest is not in it."""
+
+    total_steps: int = 45_000_000
+    """Environment steps."""
+    num_envs: int = 1024
+    """Environments."""
+    rollout_steps: int = 32
+    """Steps per environment in an iteration, through which the gradient flows."""
+    minibatches: int = 4
+    """Gradient steps an iteration, each on its share of the environments."""
+    learning_rate: float = 3e-4
+    """Of AdamW at the start."""
+    final_learning_rate: float = 3e-5
+    """At the end, reached linearly."""
+    weight_decay: float = 1e-5
+    nll: float = 0.0
+    """Weight of the dynamics head's negative log likelihood; 0 is no dynamics head, as in the paper."""
+
+    @property
+    def iterations(self) -> int:
+        """How many it takes to reach `total_steps`."""
+        return -(-self.total_steps // (self.num_envs * self.rollout_steps))
+
+
+@dataclass(frozen=True)
+class APG:
+    """Hyperparameters of training by analytic policy gradients (`anyhull.learn.apg`)."""
+
+    updates: int = 2500
+    """Gradient steps, each on one window."""
+    num_envs: int = 1024
+    """Environments."""
+    horizon: int = 32
+    """Steps of a window, through which the gradient flows."""
+    learning_rate: float = 1e-3
+    """Of Adam at the start; it falls to a hundredth by a cosine."""
+    heading: float = 0.8
+    """Weight of a radian against a metre."""
+    huber_delta: float = 1e-3
+    """Error (m, rad), or change of the command, below which the cost is quadratic rather than linear."""
+    velocity: float = 0.1
+    """Weight of the velocity error (m/s, m/s, rad/s)."""
+    delta_tau: float = 0.16
+    """Weight of |Δτ|: about linear, as the error, so that a needed jump is not spread out."""
+    effort: float = 1e-4
+    """Weight of the squared command."""
+    excess: float = 0.1
+    """Weight of what a command asks for beyond saturation: there the boat itself gives no gradient."""
+    latent: float = 0.0
+    """Weight of a student's distance from the teacher's latent."""
+    nll: float = 0.0
+    """Weight of the dynamics head's negative log likelihood."""
+    cotangent_limit: float = 12.0
+    """Largest cotangent of a boat's state, as a multiple of a step's weight in the mean cost."""
+    max_grad_norm: float = 1.0
+    """Largest norm of a gradient."""
+    curriculum: bool = True
+    """Whether boats, references and offsets grow with progress; else they have their full range from the start."""
+    rollback_ratio: float = 3.0
+    """Smoothed cost, as a multiple of the lowest so far, at which the weights return to where that was."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that decides a training run."""
+
+    method: Method = "student"
+    recipe: Recipe = "ppo"
+    """The paper's, or analytic policy gradients through the simulator."""
+    environment: TrackingEnv = field(default_factory=TrackingEnv)
+    ppo: PPO = field(default_factory=PPO)
+    distillation: Distillation = field(default_factory=Distillation)
+    apg: APG = field(default_factory=APG)
+    """The teacher of the recipe `apg`."""
+    finetune: APG = field(default_factory=APG)
+    """The student of the recipe `apg`, adapter and actor together."""
+    latent_size: int = LATENT
+    """Size of the latent z."""
+    scales: Scales = field(default_factory=Scales)
+    """How the networks magnify small numbers."""
+    modulated: bool = False
+    """Whether the latent also multiplies the actor's features, in the recipe `apg`."""
+
+
+SENSOR_NOISE = (0.015, 0.015, 0.005, 0.03, 0.03, 0.02)
+"""Largest sensor noise in training for the field: 1.5 times the estimator's errors in the twin."""
+
+APG_OFFSET = (0.5, 0.5, 0.5, 0.2, 0.1, 0.2)
+"""Largest initial offset in the recipe `apg`: that for which its weights were chosen."""
+
+
+def paper(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
+    """The paper's recipe for a method, in the sea of that name; `vessel` for those trained on one.
+
+    In every sea but the ideal one policies also meet the errors of an estimator, and magnify a velocity gain less.
+    """
+    if method not in METHODS:
+        raise InputError(unknown("method", method, METHODS))
+    boats = Randomization()
+    if method in ("ppo-specific", "sweep"):
+        if vessel is None:
+            raise InputError(f"method {method!r} is trained on one vessel: give its name or file")
+        center = Vessel.load(vessel).normalized
+        around, scaled = Randomization("around", center), Randomization("scaled", center, math.log(10.0))
+        boats = around if method == "ppo-specific" else scaled
+    elif vessel is not None:
+        raise InputError(f"vessel = {vessel!r}: method {method!r} is trained on all boats and takes none")
+    environment = TrackingEnv(Sea.preset(sea), boats)
+    config = Config(method, environment=environment, latent_size=1 if method == "sweep" else LATENT)  # type: ignore[arg-type]
+    if environment.sea == Sea.ideal():
+        return config
+    return replace(config, environment=replace(environment, sensor_noise=SENSOR_NOISE), scales=Scales(gain=100.0))
+
+
+def paper_fast(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
+    """A twentieth of the paper's budget in smaller batches: minutes on two cores, for a look and for tests."""
+    config = paper(method, sea, vessel)
+    few: dict[str, Any] = {"num_envs": 256, "minibatches": 4, "learning_rate": 1e-3, "final_learning_rate": 1e-4}
+    return replace(
+        config,
+        ppo=replace(config.ppo, total_steps=3_000_000, **few),
+        distillation=replace(config.distillation, total_steps=1_500_000, **few),
+    )
+
+
+def apg(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
+    """Our recipe for a teacher or a student: the cost differentiated through the simulator."""
+    config = paper(method, sea, vessel)
+    if method not in ("teacher", "student"):
+        raise InputError(f"method {method!r}: has no recipe 'apg'; must be teacher or student, or recipe 'ppo'")
+    disturbed = config.environment.sea != Sea.ideal()
+    # Where wind and delay keep a boat off its path anyway, a lower price on |Δτ| pays in position.
+    teacher = replace(config.apg, updates=3000, heading=0.6, delta_tau=0.06) if disturbed else config.apg
+    environment = replace(config.environment, episode_steps=400, initial_offset=APG_OFFSET, turn_share=0.85)
+    rates: Any = {"learning_rate": 1e-3, "final_learning_rate": 1e-4}
+    return replace(
+        config,
+        recipe="apg",
+        environment=replace(environment, privileged_sea=disturbed),
+        distillation=replace(config.distillation, total_steps=15_000_000, nll=0.1, **rates),
+        apg=teacher,
+        finetune=replace(teacher, updates=8000 if disturbed else 3300, latent=1e-3, nll=5e-3, curriculum=False),
+        latent_size=16 if disturbed else LATENT,
+        # Errors magnified more bring gradients up to their bound, which then cuts what a slow boat needs.
+        scales=replace(config.scales, error=10.0),
+        modulated=True,
+    )
+
+
+def apg_fast(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
+    """The same with fewer boats and updates: minutes on two cores."""
+    config = apg(method, sea, vessel)
+    return replace(
+        config,
+        apg=replace(config.apg, updates=700, num_envs=256),
+        distillation=replace(config.distillation, total_steps=1_500_000, num_envs=256),
+        finetune=replace(config.finetune, updates=700, num_envs=256),
+    )
+
+
+PRESETS = {"apg": {"full": apg, "fast": apg_fast}, "ppo": {"full": paper, "paper": paper, "fast": paper_fast}}
+"""For each recipe the configs by name."""
+
+
+def settings(config: Any, prefix: str = "") -> dict[str, Any]:
+    """Every value of a config by its dotted path."""
+    found: dict[str, Any] = {}
+    for entry in dataclasses.fields(config):
+        value, path = getattr(config, entry.name), prefix + entry.name
+        found |= settings(value, path + ".") if dataclasses.is_dataclass(value) else {path: value}
+    return found
+
+
+def override(config: Config, assignment: str) -> Config:
+    """The config with one value changed, as in `ppo.learning_rate=1e-3`."""
+    path, equals, text = (part.strip() for part in assignment.partition("="))
+    if not equals:
+        raise InputError(f"setting {assignment!r}: must be PATH=VALUE, as in ppo.learning_rate=1e-3")
+    accepted = [name for name in settings(config) if name != "method"]
+    if path not in accepted:
+        group = [name for name in accepted if name.startswith(path.split(".")[0] + ".")]
+        raise InputError(unknown("setting", path, accepted, "accepted are " + ", ".join(group or accepted)))
+
+    def put(node: Any, names: list[str]) -> Any:
+        hint = type_hints(type(node))[names[0]]
+        here = put(getattr(node, names[0]), names[1:]) if names[1:] else decode(hint, _parse(text, hint), path)
+        return replace(node, **{names[0]: here})
+
+    try:
+        changed: Config = put(config, path.split("."))
+    except InputError as error:
+        raise InputError(f"setting {assignment!r}: {error}") from None
+    return changed
+
+
+def _parse(text: str, hint: Any) -> Any:
+    """What a person typed as JSON has it: numbers also as 6e7, lists also without brackets, words without quotes."""
+    for written in (text, text.lower(), f"[{text}]" if "," in text else text):
+        try:
+            value = json.loads("null" if written == "none" else written)
+        except ValueError:
+            continue
+        return int(value) if hint is int and isinstance(value, float) and value.is_integer() else value
+    return text

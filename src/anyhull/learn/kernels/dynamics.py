@@ -1,0 +1,101 @@
+"""The motion of a boat over one control period, so that it compiles and differentiates well.
+
+The equations are those of `dynamics`. Written out, their twenty evaluations make XLA compute the earlier ones again for
+every use of them, without end; in a loop they are compiled once, but on a GPU a loop inside a loop is slow, most of all
+on the way back. So a GPU has a kernel that does the whole period, and one for its derivative.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
+from jaxtyping import Array, Float
+
+from anyhull.dynamics import SUBSTEP, derivative, rk4
+from anyhull.learn import kernels
+
+State = tuple[Array, ...]
+
+
+def move(
+    boat: Float[Array, " 6"], forces: Float[Array, "parts 3"], e: Float[Array, " 9"], current: Float[Array, " 2"]
+) -> Float[Array, " 6"]:
+    """The state one control period later, with each of `forces` held over an equal part of it."""
+    return (move_kernel if kernels.enabled() else move_plain)(boat, forces, e, current)
+
+
+def move_plain(
+    boat: Float[Array, " 6"], forces: Float[Array, "parts 3"], e: Float[Array, " 9"], current: Float[Array, " 2"]
+) -> Float[Array, " 6"]:
+    """`move` as a loop over the parts."""
+
+    def part(state: State, force: Array) -> tuple[State, None]:
+        return rk4(lambda s: derivative(s, force, e, current), state, SUBSTEP), None
+
+    moved, _ = jax.lax.scan(part, tuple(boat), forces)
+    return jnp.stack(moved)
+
+
+@jax.custom_vjp
+def move_kernel(
+    boat: Float[Array, " 6"], forces: Float[Array, "parts 3"], e: Float[Array, " 9"], current: Float[Array, " 2"]
+) -> Float[Array, " 6"]:
+    """`move` as one kernel; it is not differentiated by `e` and `current`, which no weight moves."""
+    shape = jax.ShapeDtypeStruct((6,), jnp.float32)  # type: ignore[no-untyped-call]
+    return jnp.asarray(call(forward_kernel, shape, boat, forces, e, current))
+
+
+def _forward(*given: Array) -> tuple[Array, tuple[Array, ...]]:
+    return move_kernel(*given), given
+
+
+def _backward(given: tuple[Array, ...], cotangent: Array) -> tuple[Array, Array, None, None]:
+    shapes = tuple(jax.ShapeDtypeStruct(x.shape, jnp.float32) for x in given[:2])  # type: ignore[no-untyped-call]
+    boat, forces = call(backward_kernel, shapes, *given, cotangent)
+    return boat, forces, None, None
+
+
+move_kernel.defvjp(_forward, _backward)
+
+
+def call(kernel: Any, shapes: Any, *given: Array) -> Any:
+    """A kernel for one boat; under vmap, a program a boat."""
+    params = triton.CompilerParams(num_warps=1)
+    return pl.pallas_call(kernel, out_shape=shapes, compiler_params=params, interpret=kernels.INTERPRET)(*given)
+
+
+def numbers(ref: Any) -> Any:
+    """All numbers of a reference, one by one and in its shape."""
+    if len(ref.shape) == 1:
+        return tuple(ref[i] for i in range(ref.shape[0]))
+    return tuple(tuple(ref[i, j] for j in range(ref.shape[1])) for i in range(ref.shape[0]))
+
+
+def period(boat: State, forces: tuple[State, ...], e: State, current: State) -> State:
+    """The motion, written out."""
+    for force in forces:
+        boat = rk4(partial(derivative, force=force, e=e, current=current), boat, SUBSTEP)
+    return boat
+
+
+def forward_kernel(boat: Any, forces: Any, e: Any, current: Any, moved: Any) -> None:
+    """The kernel of the dynamics_kernel."""
+    for i, number in enumerate(period(*map(numbers, (boat, forces, e, current)))):
+        moved[i] = number
+
+
+def backward_kernel(boat: Any, forces: Any, e: Any, current: Any, cotangent: Any, by_boat: Any, by_forces: Any) -> None:
+    """The kernel of its derivative."""
+    known = numbers(e), numbers(current)
+    _, pull = jax.vjp(lambda boat, forces: period(boat, forces, *known), numbers(boat), numbers(forces))
+    boats, pushes = pull(numbers(cotangent))
+    for i, number in enumerate(boats):
+        by_boat[i] = number
+    for i, push in enumerate(pushes):
+        for j, number in enumerate(push):
+            by_forces[i, j] = number

@@ -1,0 +1,100 @@
+"""Random boats: any within the training ranges, around one vessel, or one vessel scaled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from anyhull.paper import RANGES
+from anyhull.vessel import Normalized
+
+DRAWS = 8
+"""Uniform numbers in [0, 1) that a boat takes: e has eight degrees of freedom."""
+
+TOP_SPEED = {"u": (0.353, 21.0), "v": (0.324, 5.79), "r": (0.5, 33.0)}
+"""Terminal speeds (m/s, m/s, rad/s). With the ranges of alpha they span the paper's ranges of 1/tau."""
+
+SWAY_SHARE = (0.15, 1.5)
+"""Peak sway over peak surge acceleration."""
+
+ARM = (0.25, 2.0)
+"""Lever arm M_z^max / F_x^max, m: ties the Munk moment to the yaw authority of a boat of that size."""
+
+Scalar = Float[Array, ""] | float
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Randomization:
+    """Which boats a policy is trained on; the ranges of the components e are the paper's unless given."""
+
+    kind: Literal["any", "around", "scaled"] = "any"
+    """`any` within the ranges; `around` one vessel; that vessel `scaled` in all inertia and damping."""
+    center: Normalized | None = None
+    """The vessel that the boats are drawn around or scaled from."""
+    width: float = 0.2
+    """Half width of the range around it, in logarithm; 10 times either way for `scaled` is log(10)."""
+    alpha_u: Range = RANGES["alpha_u"]
+    alpha_v: Range = RANGES["alpha_v"]
+    alpha_r: Range = RANGES["alpha_r"]
+    inv_tau_u: Range = RANGES["inv_tau_u"]
+    inv_tau_v: Range = RANGES["inv_tau_v"]
+    inv_tau_r: Range = RANGES["inv_tau_r"]
+    c_rv: Range = RANGES["c_rv"]
+    c_ru: Range = RANGES["c_ru"]
+    c_uv: Range = RANGES["c_uv"]
+
+    def sample(self, uniforms: Float[Array, " 8"], spread: Scalar = 1.0) -> Float[Array, " 9"]:
+        """The components e of a boat; `spread` in [0, 1] narrows every range about its middle."""
+        if self.kind == "any":
+            return self._sample_any(uniforms, spread)
+        e = jnp.array(self.center)
+        factors = jnp.exp(spread * self.width * (2 * uniforms - 1))
+        if self.kind == "scaled":
+            # Inertia and damping by s with the limits fixed: only the peak accelerations change, by 1/s.
+            return e.at[:3].divide(factors[0])
+        e = e * jnp.concatenate([factors[:7], jnp.ones(1), factors[7:]])
+        return e.at[7].set(-1 / e[6])
+
+    def envelope(self) -> dict[str, Range]:
+        """The range of each component that boats are drawn from, by name."""
+        if self.center is None:
+            return {name: getattr(self, name) for name in Normalized._fields}
+        factors = np.exp([-self.width, self.width])
+        varied = [self.kind == "around" or name.startswith("alpha") for name in Normalized._fields]
+        ends = [sorted(value * (factors if v else np.ones(2))) for value, v in zip(self.center, varied, strict=True)]
+        return {name: (float(low), float(high)) for name, (low, high) in zip(Normalized._fields, ends, strict=True)}
+
+    def _sample_any(self, uniforms: Float[Array, " 8"], spread: Scalar) -> Float[Array, " 9"]:
+        """Any boat within the ranges that can move.
+
+        Independent draws of alpha and 1/tau would make boats that cannot move: terminal speeds are drawn instead, and
+        inertia ratios gather about 1 as those of real hulls do.
+        """
+
+        def between(low: float | Array, high: float | Array, uniform: Array) -> Array:
+            middle, half = (jnp.log(low) + jnp.log(high)) / 2, (jnp.log(high) - jnp.log(low)) / 2
+            return jnp.exp(middle + spread * half * (2 * uniform - 1))
+
+        alpha_u = between(*self.alpha_u, uniforms[0])
+        alpha_v = jnp.clip(alpha_u * between(*SWAY_SHARE, uniforms[1]), *self.alpha_v)
+        alpha_r = between(*self.alpha_r, uniforms[2])
+        inv_tau_u = alpha_u / between(*TOP_SPEED["u"], uniforms[3])
+        inv_tau_v = alpha_v / between(*TOP_SPEED["v"], uniforms[4])
+        slowest = jnp.maximum(TOP_SPEED["r"][0], alpha_r / self.inv_tau_r[1])
+        inv_tau_r = alpha_r / between(slowest, TOP_SPEED["r"][1], uniforms[5])
+
+        signed = 2 * uniforms[6] - 1
+        # c_rv runs down to the value at which c_ru = -1 / c_rv reaches its own bound.
+        extreme = jnp.where(signed < 0, jnp.log(-self.c_ru[0]), jnp.log(self.c_rv[1]))
+        c_rv = jnp.exp(spread * extreme * signed**3)
+        # Fx/m11 = alpha_u and Mz/I = alpha_r, so m11/I = alpha_r / (alpha_u · arm).
+        c_uv = (1 - c_rv) * alpha_r / (alpha_u * between(*ARM, uniforms[7]))
+        # At 0.6 m/s and 0.1 m/s of sway the yaw actuator must at least balance the Munk moment.
+        bound = jnp.minimum(self.c_uv[1], alpha_r / 0.06)
+        c_uv = jnp.clip(c_uv, -bound, bound)
+        return jnp.stack([alpha_u, alpha_v, alpha_r, inv_tau_u, inv_tau_v, inv_tau_r, c_rv, -1 / c_rv, c_uv])

@@ -1,0 +1,129 @@
+"""Endless random references for training: one new point a control period, a new segment when the last ends.
+
+A segment is a straight, a turn, a crabwise stretch or a stop, so a constant body-frame twist; the yaw rate jumps
+between segments, as at the corners of a rounded rectangle, and the speed is ramped. All randomness comes in as
+numbers, so that the same functions serve NumPy and JAX.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from anyhull.backend import Number, Numbers, clip, namespace, sin_cos, to_inertial
+from anyhull.dynamics import PERIOD
+from anyhull.reference import PREVIEW
+
+DRAWS = 7
+"""Uniform numbers in [0, 1) that a point takes."""
+
+LARGEST_RADIUS = 12.0
+"""Radius of the widest turn, m."""
+
+
+class Capability(NamedTuple):
+    """What may be asked of a boat."""
+
+    speed: Any
+    """Highest speed along the boat, m/s."""
+    sway: Any
+    """Highest speed across the boat, m/s."""
+    yaw_rate: Any
+    """Highest yaw rate, rad/s."""
+    turn: Any
+    """Highest product of speed and yaw rate, m/s²."""
+    ramp: Any
+    """Highest rate of change of the speed, m/s²."""
+
+
+class Segment(NamedTuple):
+    """The twist that the stream steers to, and for how long still."""
+
+    u: Any
+    v: Any
+    r: Any
+    left: Any
+    """s."""
+
+
+def capability(e: Numbers, share: float = 0.85, turn: float = 0.85) -> Capability:
+    """What a boat with coefficients `e` can follow with this `share` of its actuators in still water.
+
+    A turn takes no more than the share `turn` of its sway force.
+
+    The paper's Platform A needs 81 % of its surge force on the paper's own rectangle, so the share cannot be small.
+    """
+    alpha_u, alpha_v, alpha_r, d_u, d_v, d_r, _, c_ru, _ = e
+    xp = namespace(*e)
+    return Capability(
+        speed=xp.minimum(share * alpha_u / d_u, 1.2),
+        sway=xp.minimum(share * alpha_v / d_v, 0.6),
+        # A yaw rate that jumps is followed the later the longer it takes to reach.
+        yaw_rate=xp.minimum(xp.minimum(share * alpha_r / d_r, 1.0 * alpha_r), 1.2),
+        turn=turn * alpha_v / -c_ru,
+        ramp=xp.minimum(0.3 * xp.minimum(alpha_u, alpha_v), 0.5),
+    )
+
+
+def draw(uniforms: Numbers, capability: Capability, difficulty: Number) -> Segment:
+    """A segment from seven uniform numbers: long straights and wide turns at difficulty 0, anything at 1."""
+    kind, pace, bend, side, length, crab, angle = uniforms
+    xp = namespace(kind, capability.speed, difficulty)
+    slowest = 0.5 - 0.4 * difficulty
+    speed = capability.speed * (slowest + (1 - slowest) * pace)
+    speed = xp.where(kind < 0.05 * difficulty, 0.0, speed)
+
+    tightest = 8.0 * 0.1**difficulty
+    radius = tightest * (LARGEST_RADIUS / tightest) ** bend
+    fastest = xp.minimum(capability.yaw_rate, capability.turn / xp.maximum(speed, 1e-3))
+    rate = xp.minimum(speed / radius, fastest)
+    rate = xp.where(kind > 0.45, rate, 0.0)
+
+    lean = xp.where(crab < 0.25 * difficulty, (2 * angle - 1) * math.pi / 2, 0.0)
+    sin, cos = sin_cos(lean)
+    across = clip(speed * sin, -capability.sway, capability.sway)
+
+    straight = 1.5 + 6.0 * length
+    turning = clip((0.5 + 3.0 * length) / xp.maximum(rate, 1e-3), 1.0, 12.0)
+    return Segment(
+        u=speed * cos,
+        v=across,
+        r=xp.where(side < 0.5, rate, -rate),
+        left=xp.where(rate > 0, turning, straight),
+    )
+
+
+def begin(segment: Segment, pose: Numbers) -> Any:
+    """The first window (11, 6): `segment` from `pose` at its full speed, in closed form."""
+    xp = namespace(segment.u, pose[0])
+    t = PERIOD * xp.arange(PREVIEW + 1, dtype=float)
+    x, y, psi = _move(pose, segment[:3], t)
+    same = xp.ones_like(x)
+    return xp.stack([x, y, psi, segment.u * same, segment.v * same, segment.r * same], axis=1)
+
+
+def extend(
+    last: Numbers, segment: Segment, uniforms: Numbers, capability: Capability, difficulty: Number
+) -> tuple[Any, Segment]:
+    """The point (6,) that follows `last`, and the segment it lies on: a new one where the old has ended."""
+    xp = namespace(last[0], segment.u)
+    ended = segment.left <= 0.0
+    fresh = draw(uniforms, capability, difficulty)
+    segment = Segment(*(xp.where(ended, new, old) for new, old in zip(fresh, segment, strict=True)))
+    step = capability.ramp * PERIOD
+    u = last[3] + clip(segment.u - last[3], -step, step)
+    v = last[4] + clip(segment.v - last[4], -step, step)
+    pose = _move(last[:3], (u, v, segment.r), PERIOD)
+    return xp.stack([*pose, u, v, segment.r]), segment._replace(left=segment.left - PERIOD)
+
+
+def _move(pose: Numbers, twist: Numbers, t: Any) -> tuple[Any, Any, Any]:
+    """The pose after moving with a constant body-frame twist: a chord in the direction of the mean heading."""
+    x, y, psi = pose
+    u, v, r = twist
+    half = r * t / 2
+    square = half * half
+    # sin(half) / half by its series, exact to 1e-8 up to half a radian.
+    sinc = 1 - square / 6 * (1 - square / 20 * (1 - square / 42))
+    along_x, along_y = to_inertial(u, v, psi + half)
+    return x + t * sinc * along_x, y + t * sinc * along_y, psi + r * t

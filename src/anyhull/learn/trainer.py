@@ -1,0 +1,293 @@
+"""Training runs: several seeds, devices and processes, with progress, checkpoints and files around what learns."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from anyhull.errors import InputError, RunError
+from anyhull.files import atomic_write
+from anyhull.learn import checkpoints, distributed, evaluate
+from anyhull.learn.config import Config
+from anyhull.learn.phases import Phase, phases
+from anyhull.learn.precompile import precompile
+from anyhull.vessel import Normalized
+
+LOOK_INTERVAL = 1.0
+"""Seconds between two looks at the metrics, about: the devices do not wait for the host in between."""
+
+MAX_ITERATIONS = 100
+"""Iterations between two looks at most."""
+
+
+class Report(NamedTuple):
+    """How a run is getting on."""
+
+    phase: str
+    iteration: int
+    iterations: int
+    rate: float
+    """Environment steps per second, of all seeds together."""
+    left: float
+    """Seconds to the end of the phase at that rate."""
+    metrics: dict[str, float]
+    """Means over seeds: reward terms by name, and what the method reports."""
+    tracking: dict[str, Any] | None
+    """Errors of the first seed on the paper's rectangle, where they were just measured."""
+    seeds: int = 1
+
+
+def train(
+    config: Config | Mapping[str, Config],
+    folder: str | Path,
+    *,
+    seeds: int = 1,
+    seed: int = 0,
+    resume: bool = False,
+    checkpoint_interval: float = 20.0,
+    every_phase: bool = False,
+    report: Callable[[Report], None] | None = None,
+) -> list[Path]:
+    """Train a method in `folder` and return the paths of its policies, one a seed.
+
+    Several seeds are one vmapped program. So are several configs by name, which may differ in the boat that theirs are
+    drawn around and in nothing else: each is trained with every seed, and its name is in the files'. A checkpoint is
+    written every so many seconds; with `resume`, a run that was stopped goes on from it and ends with the same weights.
+    With `every_phase`, the policies of the phases on the way are written as well, in files named for them. Of several
+    processes (`distributed.join`) the first alone uses the folder and reports; the others return no paths.
+    """
+    folder = Path(folder)
+    configs = {"": config} if isinstance(config, Config) else dict(config)
+    config, count = next(iter(configs.values())), len(configs) * seeds
+    check_configs(configs)
+    record = json.loads(json.dumps({"config": recorded(configs), "seeds": seeds, "seed": seed}))
+    distributed.check_equal(record)
+    distributed.on_leader(open_folder, folder, record, resume)
+    owners = [owner for owner in configs.values() for _ in range(seeds)]
+    centers = None if len(configs) == 1 else jnp.array([owner.environment.randomization.center for owner in owners])
+    parts = [spread(config, number, count, centers) for number in range(len(phases(config)))]
+    own = [jax.random.fold_in(jax.random.key(seed), i) for i in range(seeds)] * len(configs)
+    keys = [[jax.random.fold_in(key, number) for key in own] for number in range(len(parts))]
+    starts = [jnp.stack(several) if count > 1 else several[0] for several in keys]
+
+    files = [folder / f"checkpoint-{number}.safetensors" for number in range(len(parts))]
+    done = distributed.on_leader(lambda: [iterations_done(file) for file in files]) or [0] * len(parts)
+    wanted = [n < phase.iterations for n, phase in zip(distributed.broadcast(*done), parts, strict=True)]
+    policy: Any = None
+    written: list[Path] = []
+
+    def lower_measure(policy: Any) -> list[Any]:
+        return evaluate.lower_metrics(policy, config)
+
+    with precompile(parts, starts, wanted, count, lower_measure) as programs:
+        for number, phase in enumerate(parts):
+            state = phase.initial(starts[number], policy)
+            state = distributed.on_leader(restored, files[number], state) or state
+            state = distributed.shard(distributed.broadcast_tree(state), count)
+            program, measurable = programs[number]
+            place = folder, files[number], count, checkpoint_interval
+            state = run_phase(phase, state, program, Monitor(phase, config, *place, measurable, report))
+            policy = jax.device_get(phase.policy(distributed.gather(state)))
+            last = number == len(parts) - 1
+            if last or every_phase:
+                names = paths(folder, "policy" if last else phase.name, seeds, list(configs))
+                saved = zip(names, policies(policy, count), owners, strict=True)
+                written = distributed.on_leader(save_policies, saved) or written
+    return written
+
+
+def run_phase(phase: Phase, state: Any, program: Future[Callable[[Any], Any]], monitor: Monitor) -> Any:
+    """Iterate a phase to its end, with a look at it from time to time."""
+    done, count = int(np.ravel(distributed.gather(state.iteration))[0]), 1
+    if done == phase.iterations:
+        return state
+    # Not a scan over iterations: loops inside loops are slow on a GPU, and here the host can look in.
+    step = program.result()
+    monitor.start(done)
+    while done < phase.iterations:
+        for _ in range(count):
+            state, metrics = step(state)
+        done += count
+        values = {name: float(np.mean(value)) for name, value in distributed.gather(metrics).items()}  # waits
+        measure, save, count = distributed.broadcast(*monitor.plan(done, count))
+        whole = distributed.gather(state) if measure or save else None
+        distributed.on_leader(monitor.look, done, values, whole if measure else None, whole if save else None)
+    return state
+
+
+class Monitor:
+    """Progress, metrics and checkpoints of one phase: what a run does beside learning."""
+
+    def __init__(
+        self,
+        phase: Phase,
+        config: Config,
+        folder: Path,
+        checkpoint: Path,
+        seeds: int,
+        interval: float,
+        measurable: Future[Any],
+        report: Callable[[Report], None] | None,
+    ) -> None:
+        self._phase, self._config, self._folder, self._checkpoint = phase, config, folder, checkpoint
+        self._seeds, self._interval, self._measurable, self._report = seeds, interval, measurable, report
+
+    def start(self, done: int) -> None:
+        """Begin to count time and iterations."""
+        self._events: Any = distributed.on_leader(event_writer, self._folder / "events")
+        self._begun, self._started = done, time.monotonic()
+        self._saved = self._measured = self._seen = self._started
+
+    def plan(self, done: int, count: int) -> tuple[bool, bool, int]:
+        """Whether to measure and to save now, and how many iterations to do before the next look."""
+        now, over = time.monotonic(), done == self._phase.iterations
+        pace = int(count * min(LOOK_INTERVAL, self._interval) / (now - self._seen))
+        measure = now - self._measured > self._interval / 2 and self._measurable.done()
+        save = now - self._saved > self._interval
+        return over or measure, over or save, min(max(pace, 1), MAX_ITERATIONS, self._phase.iterations - done)
+
+    def look(self, done: int, values: dict[str, float], measured: Any, saved: Any) -> None:
+        """Check, measure, log, report and save, of the states that are given for it."""
+        phase, seeds = self._phase, self._seeds
+        if lost := [name for name, value in values.items() if not np.isfinite(value)]:
+            message = f"{self._folder}: {phase.name} diverged by iteration {done}: {', '.join(lost)} not finite"
+            raise RunError(f"{message}; try a smaller learning rate")
+        rate = (done - self._begun) * phase.steps * seeds / (time.monotonic() - self._started)
+        errors = None
+        if measured is not None:
+            wait([self._measurable])
+            first = policies(jax.device_get(phase.policy(measured)), seeds)[0]
+            errors, suffix = evaluate.tracking_metrics(first, self._config), "_seed_0" * (seeds > 1)
+            values |= {name + suffix: errors[name] for name in ("position_cm", "heading_deg")}
+            self._measured = time.monotonic()
+        for name, value in values.items() if self._events else ():
+            self._events.add_scalar(f"{phase.name}/{name}", value, done * phase.steps)
+        if self._report:
+            left = (phase.iterations - done) * phase.steps * seeds / rate
+            self._report(Report(phase.name, done, phase.iterations, rate, left, values, errors, seeds))
+        if saved is not None:
+            checkpoints.save_state(self._checkpoint, saved, {"iteration": done})
+            self._saved = time.monotonic()
+        if self._events and done == phase.iterations:
+            self._events.close()
+        self._seen = time.monotonic()
+
+
+def event_writer(folder: Path) -> Any:
+    """A writer of TensorBoard's event files, where tensorboardX is installed."""
+    try:
+        from tensorboardX import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(str(folder), flush_secs=10)
+
+
+def check_configs(configs: dict[str, Config]) -> None:
+    """Refuse configs that cannot be trained side by side, or not on these devices."""
+    config = next(iter(configs.values()))
+    if any(around(other, None) != around(config, None) for other in configs.values()):
+        raise InputError(f"configs {', '.join(configs)}: may differ in environment.randomization.center alone")
+    for name in ("ppo", "distillation", "apg", "finetune"):
+        part = getattr(config, name)
+        pieces = getattr(part, "minibatches", 1)
+        if part.num_envs % pieces or part.num_envs % len(jax.devices()):
+            must = f"a multiple of minibatches = {pieces} and of the {len(jax.devices())} devices"
+            raise InputError(f"{name}.num_envs = {part.num_envs}: must be {must}")
+
+
+def paths(folder: Path, stem: str, seeds: int, names: Sequence[str] = ("",)) -> list[Path]:
+    """The files of a run's policies, or of those of one of its phases: for each config, of every seed."""
+    ends = [""] if seeds == 1 else [f"-{i}" for i in range(seeds)]
+    return [folder / f"{stem}{name and '-'}{name}{end}.safetensors" for name in names for end in ends]
+
+
+def recorded(configs: dict[str, Config]) -> dict[str, Any]:
+    """What configs are, for a file: by name, or the only one that has none."""
+    every = {name: dataclasses.asdict(config) for name, config in configs.items()}
+    return every[""] if list(every) == [""] else every | {"order": list(every)}
+
+
+def open_folder(folder: Path, record: dict[str, Any], resume: bool) -> None:
+    """Write down what the run is, or check that a run to be resumed is the same."""
+    path = folder / "config.json"
+    if not path.exists():
+        with atomic_write(path) as temporary:
+            temporary.write_text(json.dumps(record, indent=2) + "\n")
+        return
+    if not resume:
+        raise InputError(f"{folder}: holds a run already: resume it, or give another folder")
+    for half in folder.glob(".*-*.safetensors"):
+        half.unlink()  # what a kill left of a file that was being written
+    before, now = _flat(json.loads(path.read_text())), _flat(record)
+    for name in now | before:
+        if before.get(name) != now.get(name):
+            raise InputError(f"{path}: {name} = {before.get(name)!r}: must be {now.get(name)!r} to resume this run")
+
+
+def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(tree, dict):
+        return {prefix.rstrip("."): tree}
+    return {key: value for name, branch in tree.items() for key, value in _flat(branch, f"{prefix}{name}.").items()}
+
+
+def iterations_done(checkpoint: Path) -> int:
+    """How far the phase of a checkpoint has come."""
+    return int(checkpoints.read_about(checkpoint)["about"]["iteration"]) if checkpoint.exists() else 0
+
+
+def restored(checkpoint: Path, state: Any) -> Any:
+    """The state of a checkpoint where there is one."""
+    return checkpoints.load_state(checkpoint, state)[0] if checkpoint.exists() else state
+
+
+def save_policies(several: Iterable[tuple[Path, Any, Config]]) -> list[Path]:
+    """Write (path, policy, config) each to its file, with its metrics."""
+    measured = ((path, policy, config, evaluate.policy_metrics(policy, config)) for path, policy, config in several)
+    return [checkpoints.save_policy(*saved) for saved in measured]
+
+
+def spread(config: Config, number: int, count: int, centers: jax.Array | None = None) -> Phase:
+    """A phase of one run, or of several at once, each of boats around one of `centers` where there are any.
+
+    Runs are started one after the other: compiled for several, the orthogonal initializers can wait for each other for
+    ever on a CPU (jaxlib 0.10.2).
+    """
+    own = None if centers is None else 0
+
+    def phase_of(center: jax.Array | None) -> Phase:
+        return phases(config if center is None else around(config, Normalized(*center)))[number]
+
+    begin = eqx.filter_jit(lambda key, policy, center: phase_of(center).initial(key, policy))
+    one = phase_of(None)
+    if count == 1:
+        return one._replace(initial=lambda key, policy: begin(key, policy, None))
+
+    def initial(keys: Any, policies: Any) -> Any:
+        starts = [begin(*jax.tree.map(lambda leaf, i=i: leaf[i], (keys, policies, centers))) for i in range(count)]
+        return jax.tree.map(lambda *leaves: jnp.stack(leaves), *starts)
+
+    def iterate(states: Any) -> Any:
+        return jax.vmap(lambda state, center: phase_of(center).iterate(state), in_axes=(0, own))(states, centers)
+
+    return one._replace(initial=initial, iterate=iterate, policy=eqx.filter_vmap(one.policy))
+
+
+def around(config: Config, center: Normalized | None) -> Config:
+    """The config with another boat to draw boats around."""
+    boats = dataclasses.replace(config.environment.randomization, center=center)
+    return dataclasses.replace(config, environment=dataclasses.replace(config.environment, randomization=boats))
+
+
+def policies(every: Any, count: int) -> list[Any]:
+    """The policies of runs side by side, one by one, cut apart in the host's memory: a device takes long for it."""
+    return [jax.tree.map(lambda leaf, i=i: leaf[i], every) for i in range(count)] if count > 1 else [every]

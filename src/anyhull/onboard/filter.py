@@ -1,0 +1,281 @@
+"""The error-state Kalman filter of the boat's motion: its state, prediction and update.
+
+State: position p (m), heading psi (rad), velocity through the water w = (u_r, v_r) in the body frame (m/s), gyro bias b
+(rad/s), current c in the inertial frame (m/s), accelerometer bias a (m/s²). The measured yaw rate is the input:
+
+    p' = R(psi) w + c,   psi' = gyro - b - noise,   w' = -w / T_w + noise,   b' = noise,   c' = -c / T_c + noise
+
+The filter has no model of the boat and needs no identification: it assumes a random walk of the velocity. The standard
+deviation of that walk adapts to the normalized innovation squared (NIS) of the fixes, 2 on average if it is right:
+
+    process_noise <- min(max(1, process_noise · exp(0.15 (min(NIS/2, 4) - 1.5))), 10)
+
+So the filter follows a boat with more acceleration than `Sensors.acceleration` states, and smooths one with less. The
+velocity over ground, nu = w + R(psi)ᵀ c, is directly observable from positions.
+
+Positions at 7 Hz show a change of velocity some 0.3 s late, too late for a controller of that bandwidth. An
+accelerometer, where there is one, shows it at once. Its measurement f, less its bias a, is then the input of w:
+
+    w' = f - a - r × w + noise,   a' = noise
+
+While the accelerometer is silent the first equation holds. It carries no information on the current.
+
+The division of nu into w and c is weakly observable: only in a turn, in which w turns with the boat and c does not, and
+by the prior that boats stop and currents last. At a constant heading the covariance of c stays near the prior's, and
+the estimate must not be used for control. It is in the state so that drift is not taken for motion of the boat in a
+turn.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from anyhull.backend import Array, to_body, to_inertial, wrap
+from anyhull.schema import check_types, require
+
+Stream = Literal["position", "heading", "gyro", "acceleration"]
+
+X, Y, PSI, U, V, BIAS, C_X, C_Y, A_X, A_Y = range(10)
+SIZE = 10
+POSITION, WATER, CURRENT = slice(X, Y + 1), slice(U, V + 1), slice(C_X, C_Y + 1)
+AXES = np.eye(2)
+"""Unit vectors; rotated they are the rows of a rotation matrix."""
+
+GATE = 16.0
+"""Normalized innovation squared above which a measurement is an outlier: 4 standard deviations."""
+
+ADAPTATION_RATE, MAX_PROCESS_NOISE = 0.15, 10.0
+"""Rate and limit of the adaptation of the process noise."""
+
+MAX_ACCELERATION = 20.0
+"""Acceleration above which an accelerometer's measurement is an outlier, m/s²: more than any boat has."""
+
+MAX_STEP = 0.1
+"""Longest step of the prediction, s."""
+
+
+@dataclass(frozen=True)
+class Sensors:
+    """Noise of the sensors and process noise of the boat; standard deviations, SI units."""
+
+    position: float = 0.02
+    """Of one fix in x and y, m."""
+    heading: float = 0.02
+    """Of one heading, rad."""
+    gyro: float = 5e-4
+    """Of the yaw rate, as white noise, rad/√s: that of a sample times the root of its interval."""
+    gyro_bias: float = 0.02
+    """Of the gyro's bias at the start, rad/s."""
+    gyro_bias_walk: float = 1e-4
+    """Random walk of the gyro's bias, rad/s/√s."""
+    acceleration: float = 0.2
+    """Least random walk of the velocity without an accelerometer, m/s/√s."""
+    accelerometer: float = 0.05
+    """Random walk of the velocity with an accelerometer, m/s/√s: its noise, and gravity through roll and pitch."""
+    accelerometer_bias: float = 0.1
+    """Of the accelerometer's bias on each axis at the start, m/s²: gravity at a tilt of 0.6°."""
+    accelerometer_bias_walk: float = 0.01
+    """Random walk of the accelerometer's bias, m/s²/√s."""
+    speed: float = 1.0
+    """Of the velocity through the water, m/s; with `acceleration` it gives T_w = 2 speed² / acceleration² = 50 s."""
+    current: float = 0.2
+    """Of the current in x and in y, m/s."""
+    current_time: float = 200.0
+    """Correlation time of the current, T_c, s."""
+    antenna_x: float = 0.0
+    """Position of the antenna ahead of the centre of gravity, m."""
+    antenna_y: float = 0.0
+    """Position of the antenna to the side of positive sway, m."""
+    max_delay: float = 0.5
+    """Largest delay of a measurement, and largest lead over the last one, s."""
+    timeout: float = 0.7
+    """Time without an accepted measurement of a sensor after which the boat is dead reckoning, s."""
+    restart_after: float = 2.0
+    """Time of consecutive outliers of a sensor after which the filter restarts, s."""
+    lost_position: float = 1.0
+    """Standard deviation of the position beyond which the boat is lost, m."""
+    lost_heading: float = 0.17
+    """Standard deviation of the heading beyond which the boat is lost, rad."""
+    lost_velocity: float = 0.5
+    """Standard deviation of the velocity over ground beyond which the boat is lost, m/s."""
+    settled_velocity: float = 0.2
+    """Standard deviation of the velocity over ground below which the filter has settled, m/s."""
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        for field in self.__dataclass_fields__:
+            require(self, field, field.startswith("antenna") or getattr(self, field) > 0, "positive")
+
+
+class Measurement(NamedTuple):
+    """One sensor's measurement: (x, y), (psi,), (yaw rate,) or (surge, sway acceleration)."""
+
+    stream: Stream
+    time: float
+    value: tuple[float, ...]
+    std: float
+
+
+@dataclass
+class FilterState:
+    """The state of the filter, complete, so that a measurement that arrives late can be inserted."""
+
+    time: float
+    mean: Array
+    covariance: Array
+    gyro: float
+    """The last yaw rate measured, rad/s."""
+    accepted: dict[Stream, float]
+    """Time of the last accepted measurement of each sensor, s."""
+    outlier_since: dict[Stream, float]
+    """Time of the first of the present outliers of each sensor, s."""
+    process_noise: float = 1.0
+    """Multiple of `Sensors.acceleration` or `Sensors.accelerometer`, adapted."""
+    acceleration: tuple[float, ...] = (0.0, 0.0)
+    """The last acceleration measured, m/s²."""
+
+    def copy(self) -> FilterState:
+        """A state that may be changed independently of this one."""
+        arrays = self.mean.copy(), self.covariance.copy()
+        times = dict(self.accepted), dict(self.outlier_since)
+        return FilterState(self.time, *arrays, self.gyro, *times, self.process_noise, self.acceleration)
+
+    @property
+    def over_ground(self) -> Array:
+        """The velocity (u, v) over ground in the body frame, m/s."""
+        over_ground: Array = self.mean[WATER] + to_body(self.mean[C_X], self.mean[C_Y], self.mean[PSI])
+        return over_ground
+
+    @property
+    def over_ground_covariance(self) -> Array:
+        """Of (u, v) over ground, shape (2, 2)."""
+        psi = self.mean[PSI]
+        c_u, c_v = to_body(self.mean[C_X], self.mean[C_Y], psi)
+        jacobian = np.zeros((2, SIZE))
+        jacobian[:, PSI] = c_v, -c_u
+        jacobian[:, WATER] = AXES
+        jacobian[:, CURRENT] = to_body(AXES[0], AXES[1], psi)
+        covariance: Array = jacobian @ self.covariance @ jacobian.T
+        return covariance
+
+
+def initialize(position: Measurement, heading: Measurement, gyro: float, sensors: Sensors) -> FilterState:
+    """The first state, from a position and a heading of about the same time; the rest is the prior."""
+    s, psi = sensors, heading.value[0]
+    # Between the two the boat may have moved.
+    fix = position.std + s.speed * abs(position.time - heading.time)
+    spread = [fix, fix, heading.std, s.speed, s.speed, s.gyro_bias, s.current, s.current]
+    spread += [s.accelerometer_bias] * 2
+    x, y = to_inertial(s.antenna_x, s.antenna_y, psi)
+    jacobian = np.eye(SIZE)
+    jacobian[[X, Y], PSI] = y, -x
+    covariance = jacobian @ np.diag(np.square(spread)) @ jacobian.T
+    mean = np.array([position.value[0] - x, position.value[1] - y, wrap(psi), *[0.0] * (SIZE - 3)])
+    accepted: dict[Stream, float] = {"position": position.time, "heading": heading.time}
+    return FilterState(max(position.time, heading.time), mean, covariance, gyro, accepted, {})
+
+
+def predict(state: FilterState, time: float, sensors: Sensors) -> None:
+    """Move the state to a later time by the equations above."""
+    s = sensors
+    steps = max(1, math.ceil((time - state.time) / MAX_STEP - 1e-9))
+    dt = (time - state.time) / steps
+    if dt <= 0:
+        return
+    state.time = time
+    accelerometer = time - state.accepted.get("acceleration", -math.inf) <= MAX_STEP
+    keep_c = math.exp(-dt / s.current_time)
+    noise_c, noise_a = s.current**2 * (1 - keep_c**2), s.accelerometer_bias_walk**2 * dt
+    if accelerometer:
+        keep_w, noise_w = 1.0, (state.process_noise * s.accelerometer) ** 2 * dt
+    else:
+        keep_w = math.exp(-dt * s.acceleration**2 / (2 * s.speed**2))
+        noise_w = (state.process_noise * s.speed) ** 2 * (1 - keep_w**2)
+    noise_psi, noise_b = s.gyro**2 * dt, s.gyro_bias_walk**2 * dt
+    noise = np.diag([0.0, 0.0, noise_psi, noise_w, noise_w, noise_b, noise_c, noise_c, noise_a, noise_a])
+    f = np.diag([1.0, 1.0, 1.0, keep_w, keep_w, 1.0, keep_c, keep_c, 1.0, 1.0])
+    f[PSI, BIAS] = -dt
+    f[X, C_X] = f[Y, C_Y] = dt
+    mean, covariance = state.mean, state.covariance
+    for _ in range(steps):
+        turn = (state.gyro - mean[BIAS]) * dt
+        u, v = mean[WATER]
+        if accelerometer:
+            gain_u = (state.acceleration[0] - mean[A_X]) * dt + turn * v
+            gain_v = (state.acceleration[1] - mean[A_Y]) * dt - turn * u
+            f[U, V], f[V, U], f[U, A_X], f[V, A_Y] = turn, -turn, -dt, -dt
+            f[U, BIAS], f[V, BIAS] = -v * dt, u * dt
+            u, v = u + gain_u / 2, v + gain_v / 2
+        middle = mean[PSI] + turn / 2
+        x, y = to_inertial(u * dt, v * dt, middle)
+        f[POSITION, PSI] = -y, x
+        f[POSITION, WATER] = to_inertial(dt * AXES[0], dt * AXES[1], middle)
+        mean[POSITION] += (x, y) + mean[CURRENT] * dt
+        mean[PSI] = wrap(mean[PSI] + turn)
+        if accelerometer:
+            mean[WATER] += gain_u, gain_v
+        else:
+            mean[WATER] *= keep_w
+        mean[CURRENT] *= keep_c
+        # Half before the step and half after, so that a long step correlates position and velocity as short ones do.
+        covariance = f @ (covariance + noise / 2) @ f.T + noise / 2
+    state.covariance = covariance
+
+
+def update(state: FilterState, m: Measurement, sensors: Sensors) -> bool:
+    """Predict to a measurement and use it unless it is an outlier; whether it was used."""
+    used = True
+    if m.stream == "gyro":
+        # The rate over an interval is the mean of those at its ends, if it was measured at both.
+        if m.time - state.accepted.get("gyro", -math.inf) <= MAX_STEP:
+            state.gyro = (state.gyro + m.value[0]) / 2
+        predict(state, m.time, sensors)
+        state.gyro = m.value[0]
+    elif m.stream == "acceleration":
+        used = max(map(abs, m.value)) <= MAX_ACCELERATION
+        if used:
+            state.acceleration = tuple((a + b) / 2 for a, b in zip(state.acceleration, m.value, strict=True))
+            predict(state, m.time, sensors)
+            state.acceleration = m.value
+    else:
+        predict(state, m.time, sensors)
+        used = _correct(state, m, sensors)
+    if used:
+        state.accepted[m.stream] = m.time
+        state.outlier_since.pop(m.stream, None)
+    else:
+        state.outlier_since.setdefault(m.stream, m.time)
+    return used
+
+
+def _correct(state: FilterState, m: Measurement, sensors: Sensors) -> bool:
+    """Correct the state unless the measurement is an outlier: gain K = P Hᵀ S⁻¹, covariance in Joseph's form."""
+    mean, covariance = state.mean, state.covariance
+    if m.stream == "heading":
+        h = np.zeros((1, SIZE))
+        h[0, PSI] = 1.0
+        innovation = np.array([wrap(m.value[0] - mean[PSI])])
+    else:
+        x, y = to_inertial(sensors.antenna_x, sensors.antenna_y, mean[PSI])
+        h = np.eye(2, SIZE)
+        h[:, PSI] = -y, x
+        innovation = np.array(m.value) - mean[POSITION] - (x, y)
+    across = covariance @ h.T
+    inverse = np.linalg.inv(h @ across + m.std**2 * np.eye(len(h)))
+    nis = float(innovation @ inverse @ innovation)
+    if m.stream == "position":
+        adapted = state.process_noise * math.exp(ADAPTATION_RATE * (min(nis / 2, 4.0) - 1.5))
+        state.process_noise = min(max(adapted, 1.0), MAX_PROCESS_NOISE)
+    if nis > GATE:
+        return False
+    gain = across @ inverse
+    state.mean = mean + gain @ innovation
+    state.mean[PSI] = wrap(state.mean[PSI])
+    kept = np.eye(SIZE) - gain @ h
+    covariance = kept @ covariance @ kept.T + m.std**2 * (gain @ gain.T)
+    state.covariance = (covariance + covariance.T) / 2
+    return True

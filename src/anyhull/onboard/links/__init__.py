@@ -1,0 +1,6 @@
+"""Links between pilot and boat, see docs/link.md."""
+
+from anyhull.onboard.links.link import Link, Received
+from anyhull.onboard.links.udp import UDP
+
+__all__ = ["UDP", "Link", "Received"]

@@ -1,0 +1,55 @@
+"""A boat's file: the vessel, and optional tables for its link, guard, fence and sensors."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from anyhull.errors import InputError
+from anyhull.onboard.fence import Circle, Fence, Polygon
+from anyhull.onboard.filter import Sensors
+from anyhull.onboard.guard import Limits
+from anyhull.onboard.links.udp import UDPConfig
+from anyhull.schema import decode
+from anyhull.vessel import Vessel
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The configuration of the loop on one boat."""
+
+    vessel: Vessel
+    link: UDPConfig = field(default_factory=UDPConfig)
+    """`[link]`."""
+    limits: Limits = field(default_factory=Limits)
+    """`[guard]`."""
+    fence: Fence | None = None
+    """`[fence]`: x, y and radius, or corners."""
+    sensors: Sensors = field(default_factory=Sensors)
+    """`[sensors]`."""
+
+    @staticmethod
+    def load(name_or_path: str | Path) -> Setup:
+        """From a TOML file; a vessel of the catalogue has the defaults."""
+        vessel = Vessel.load(name_or_path)
+        path = Path(name_or_path)
+        if path.suffix != ".toml":
+            return Setup(vessel)
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        try:
+            return Setup(
+                vessel,
+                decode(UDPConfig, table.get("link", {}), "link"),
+                decode(Limits, table.get("guard", {}), "guard"),
+                _fence(table["fence"]) if "fence" in table else None,
+                decode(Sensors, table.get("sensors", {}), "sensors"),
+            )
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+
+
+def _fence(table: Any) -> Fence:
+    polygon = isinstance(table, dict) and "corners" in table
+    return decode(Polygon, table, "fence") if polygon else decode(Circle, table, "fence")

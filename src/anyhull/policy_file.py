@@ -1,0 +1,85 @@
+"""The file of a policy or of a training state: tensors by name as safetensors, and what they are as JSON beside them.
+
+Reading runs no code from a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from anyhull.errors import InputError, unknown
+from anyhull.files import atomic_write
+
+FORMAT = 3
+"""Version of the file that this package writes and reads."""
+
+SUFFIX = ".safetensors"
+
+Tensors = dict[str, np.ndarray[Any, Any]]
+
+
+def write(path: str | Path, tensors: Tensors, about: dict[str, Any]) -> Path:
+    """Write tensors bit for bit, with the entries of `about` as JSON in the file's metadata; the path."""
+    plain = {name: np.ascontiguousarray(tensor).reshape(tensor.shape) for name, tensor in tensors.items()}
+    about = {"format": FORMAT, "sha256": digest(plain)} | about
+    with atomic_write(path) as temporary:
+        save_file(plain, temporary, {name: json.dumps(value) for name, value in about.items()})
+    return Path(path)
+
+
+def digest(tensors: Tensors) -> str:
+    """SHA-256 of tensors: of each, by name, its type, shape and bytes."""
+    found = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        found.update(f"{name} {tensor.dtype.str} {tensor.shape} ".encode() + tensor.tobytes())
+    return found.hexdigest()
+
+
+def read(path: str | Path, about_only: bool = False) -> tuple[Tensors, dict[str, Any]]:
+    """Tensors by name, and what the file says of itself; without the tensors where `about_only`."""
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            told = file.metadata() or {}
+            tensors = {} if about_only else {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise InputError(f"{path}: cut short, or not a safetensors file: {error}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if not told.get("format", "").isdecimal() or "kind" not in told:
+        raise InputError(f"{path}: not a file of anyhull: its metadata has no format and kind")
+    if (version := int(told["format"])) != FORMAT:
+        remedy = "a newer anyhull, so upgrade this one" if version > FORMAT else "an older one, so train it again"
+        raise InputError(f"{path}: format = {version}: must be {FORMAT}; it was written by {remedy}")
+    try:
+        about = {name: json.loads(text) for name, text in told.items()}
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}: its metadata is not valid JSON: {error}") from None
+    if not about_only and about.get("sha256") != digest(tensors):
+        raise InputError(f"{path}: sha256 = {about.get('sha256')!r}: is not that of its tensors: the file is damaged")
+    return tensors, about
+
+
+def shipped() -> dict[str, Path]:
+    """The policies that come with the package, by name; in a clone of the repository the paper's baselines too."""
+    folder = Path(str(resources.files("anyhull") / "policies"))
+    found = sorted(folder.glob(f"*{SUFFIX}")) + sorted(folder.glob(f"baselines/*{SUFFIX}"))
+    return {path.stem: path for path in found}
+
+
+def locate(name_or_path: str | Path) -> Path:
+    """Where the policy of that name lies, or the path itself where it is one."""
+    path = Path(name_or_path)
+    if path.suffix == SUFFIX:
+        return path
+    if str(name_or_path) not in (names := shipped()):
+        raise InputError(unknown("policy", str(name_or_path), names))
+    return names[str(name_or_path)]

@@ -1,0 +1,128 @@
+"""Decodes tables of plain values (TOML, JSON, a command line) into dataclasses, with errors in one line.
+
+An error names the field by its path, the value and what would be accepted. The same rules serve vessel files, boat
+files, training configs, policy files and the messages of a link.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+from anyhull.errors import InputError
+
+T = TypeVar("T")
+
+
+class FieldError(InputError):
+    """A field whose value cannot be used."""
+
+    def __init__(self, path: str, value: Any, accepted: str) -> None:
+        super().__init__(f"{path} = {value!r}: must be {accepted}")
+        self.path, self.value, self.accepted = path, value, accepted
+
+
+def decode(hint: type[T], value: Any, path: str = "", *, unknown_keys: Literal["refuse", "ignore"] = "refuse") -> T:
+    """`value` as the type `hint`: a dataclass from a table, a NamedTuple or tuple from a list, or a plain value."""
+    decoded: T = _decode(hint, value, path, unknown_keys)
+    return decoded
+
+
+def check_types(instance: Any) -> None:
+    """Raise for the first field of a dataclass whose value its declared type does not admit."""
+    for name, hint in type_hints(type(instance)).items():
+        _decode(hint, getattr(instance, name), name, "refuse")
+
+
+def require(instance: Any, field: str, holds: bool, accepted: str) -> None:
+    """Raise, naming the field and its value, unless it holds."""
+    if not holds:
+        raise FieldError(field, getattr(instance, field), accepted)
+
+
+def _type_hints(kind: Any) -> dict[str, Any]:
+    """The declared types of a dataclass's fields, by name."""
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+type_hints: Callable[[Any], dict[str, Any]] = functools.cache(_type_hints)
+
+
+def _decode(hint: Any, value: Any, path: str, unknown_keys: str) -> Any:
+    origin, options = get_origin(hint), get_args(hint)
+    if origin is types.UnionType:
+        return None if value is None else _decode(options[0], value, path, unknown_keys)
+    if dataclasses.is_dataclass(hint):
+        return value if isinstance(value, hint) else _table(hint, value, path, unknown_keys)  # type: ignore[arg-type]
+    if origin is tuple or hasattr(hint, "_fields"):
+        several = options[-1] is Ellipsis if options else False
+        kinds = [options[0]] * len(value) if several and isinstance(value, list | tuple) else _entries(hint)
+        if not isinstance(value, list | tuple) or len(value) != len(kinds):
+            raise FieldError(path, value, describe(hint))
+        entries = [
+            _decode(kind, e, f"{path}[{i}]", unknown_keys) for i, (kind, e) in enumerate(zip(kinds, value, strict=True))
+        ]
+        return hint(*entries) if hasattr(hint, "_fields") else tuple(entries)
+    if hint is float and type(value) in (int, float) and abs(value) <= sys.float_info.max:
+        return float(value)
+    if (origin is Literal and isinstance(value, str) and value in options) or (
+        hint is not float and type(value) is hint
+    ):
+        return value
+    raise FieldError(path, value, describe(hint))
+
+
+def _entries(hint: Any) -> list[Any]:
+    """The types of a fixed tuple's or NamedTuple's entries."""
+    return list(get_type_hints(hint).values()) if hasattr(hint, "_fields") else list(get_args(hint))
+
+
+def _table(kind: type[T], table: Any, path: str, unknown_keys: str) -> T:
+    """A dataclass from the keys of a table, which must be its fields."""
+    if not isinstance(table, dict):
+        raise FieldError(path or kind.__name__, table, "a table")
+    hints, prefix = type_hints(kind), f"{path}." if path else ""
+    for key in table if unknown_keys == "refuse" else ():
+        if key not in hints:
+            near = difflib.get_close_matches(str(key), hints, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"accepted are {', '.join(hints)}"
+            raise InputError(f"{prefix}{key} = {table[key]!r}: unknown key; {hint}")
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if required and field.name not in table:
+            raise InputError(f"{prefix}{field.name} is missing: must be {describe(hints[field.name])}")
+    values = {name: _decode(hints[name], v, prefix + name, unknown_keys) for name, v in table.items() if name in hints}
+    try:
+        return kind(**values)
+    except FieldError as error:
+        written = table.get(error.path, error.value)  # as the file has it, before it became a float
+        raise FieldError(prefix + error.path, written, error.accepted) from None
+    except InputError as error:
+        raise InputError(f"{prefix}{error}") from None
+
+
+def describe(hint: Any) -> str:
+    """What a type accepts, in words."""
+    origin, options = get_origin(hint), get_args(hint)
+    if origin is types.UnionType:
+        return describe(options[0])
+    if origin is Literal:
+        *first, last = map(repr, options)
+        return f"{', '.join(first)} or {last}" if first else last
+    if origin is tuple or hasattr(hint, "_fields"):
+        if options and options[-1] is Ellipsis:
+            return "a list of tables" if dataclasses.is_dataclass(options[0]) else f"a list of {_plural(options[0])}"
+        return f"a list of {len(_entries(hint))} {_plural(_entries(hint)[0])}"
+    if dataclasses.is_dataclass(hint):
+        return "a table"
+    return {float: "a finite number", int: "a whole number", bool: "true or false", str: "a string"}[hint]
+
+
+def _plural(hint: Any) -> str:
+    return "finite numbers" if hint is float else f"lists, each {describe(hint)}"

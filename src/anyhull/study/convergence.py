@@ -1,0 +1,82 @@
+"""Monotonicity of a curve, and the settling time of an estimate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anyhull.backend import Array
+from anyhull.dynamics import PERIOD
+
+BAND = 0.1
+"""Half width of the settling band, as a fraction of the whole change."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The appendix over seeds."""
+
+    encoder_monotone: int
+    """Seeds whose curve is monotone."""
+    encoder_reversal: float
+    """Largest step against the trend over the range of the curve, of any seed."""
+    adapter_monotone: int
+    adapter_reversal: float
+    reached: str
+    """Time until the estimate first enters the band, s: median and range."""
+    settled: str
+    """Settling time, s: median and range."""
+    covered: float
+    """Median fraction of the encoder's step that the estimate has covered at the end."""
+
+
+def summary(seeds: Sequence[dict[str, Any]]) -> Summary:
+    """The summary of the seeds that `sweep.study` returns."""
+    encoder, adapter = ([monotone(seed[which]) for seed in seeds] for which in ("encoder", "adapter"))
+    drops = [seed["drop"] for seed in seeds]
+    covered = [drop["covered"] for drop in drops if drop["covered"] is not None]
+    return Summary(
+        sum(yes for yes, _ in encoder),
+        max(reversal for _, reversal in encoder),
+        sum(yes for yes, _ in adapter),
+        max(reversal for _, reversal in adapter),
+        _range([drop["first"] for drop in drops]),
+        _range([drop["seconds"] for drop in drops]),
+        float(np.median(covered)) if covered else math.nan,
+    )
+
+
+def monotone(values: Sequence[float]) -> tuple[bool, float]:
+    """Whether a curve is strictly monotone, and its largest step against the trend over its range."""
+    steps = np.diff(values) * np.sign(values[-1] - values[0])
+    span = float(np.ptp(values))
+    reversal = float(max(0.0, -steps.min())) / span if span else 0.0
+    return bool((steps > 0).all()), reversal
+
+
+def settling(time: Array, estimate: Array, when: float) -> tuple[float, float]:
+    """Seconds from `when` until the estimate first enters its settling band, and until it stays inside.
+
+    The change is from the mean over the second before `when` to the mean over the last second.
+    """
+    start = estimate[(time >= when - 1) & (time < when - 1e-9)].mean()
+    end = estimate[time >= time[-1] - 1].mean()
+    outside = np.abs(estimate[time >= when - 1e-9] - end) > BAND * abs(end - start)
+    reached = PERIOD * int(np.argmin(outside)) if not outside.all() else math.inf
+    settled = PERIOD * (int(np.flatnonzero(outside)[-1]) + 1) if outside.any() else 0.0
+    return reached, settled
+
+
+def scale_step(drop: dict[str, Any]) -> tuple[float, float, float]:
+    """Time of the step of the scale in a run, s, and the scale before and after it."""
+    before, after = drop["scale"][0], drop["scale"][-1]
+    return drop["time"][next(i for i, s in enumerate(drop["scale"]) if s != before)], before, after
+
+
+def _range(seconds: Sequence[float | None]) -> str:
+    known = [value for value in seconds if value is not None]
+    return f"{np.median(known):.1f} ({min(known):.1f} to {max(known):.1f})" if known else "never"

@@ -1,0 +1,178 @@
+"""The twin of a boat: hull, weather, thrusters, sensors and board, integrated in steps of 5 ms.
+
+It has the interface of a boat: it returns the messages of its sensors and accepts commands for its thrusters. Its true
+state is in `state`, which no pilot receives.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from anyhull.backend import to_body, to_inertial, wrap
+from anyhull.dynamics import rk4, velocity_through_water
+from anyhull.onboard.messages import MAX_INTEGER, Command, Message, Status
+from anyhull.twin.firmware import BoardConfig, Firmware
+from anyhull.twin.hull import Hull, HullUncertainty, size
+from anyhull.twin.propulsion import Propulsion, ThrusterUncertainty, default_layout
+from anyhull.twin.sensors import Reading, SensorConfig, SensorSuite
+from anyhull.twin.water import WATERS, Water, Weather
+from anyhull.vessel import Triple, Vessel
+
+T = TypeVar("T")
+
+TICK = 0.005
+"""Integration step, s: 200 Hz."""
+
+STATUS_PERIOD = 0.1
+"""Time between two status messages, s."""
+
+
+@dataclass(frozen=True)
+class TwinConfig:
+    """The parts of the twin that are not in the vessel's file."""
+
+    water: Water = WATERS["lake"]
+    hull: HullUncertainty = field(default_factory=HullUncertainty)
+    thrusters: ThrusterUncertainty = field(default_factory=ThrusterUncertainty)
+    sensors: SensorConfig = field(default_factory=SensorConfig)
+    board: BoardConfig = field(default_factory=BoardConfig)
+
+
+class InTransit(Generic[T]):
+    """Items on their way, by the time of their arrival; those of the same time stay in order."""
+
+    def __init__(self) -> None:
+        self._items: list[tuple[float, int, T]] = []
+        self._sent = 0
+
+    def send(self, arrival: float, item: T) -> None:
+        """Add an item that arrives at a time."""
+        heapq.heappush(self._items, (arrival, self._sent, item))
+        self._sent += 1
+
+    def arrived(self, now: float) -> Iterator[T]:
+        """Remove and return the items that have arrived, in order of their arrival."""
+        while self._items and self._items[0][0] <= now:
+            yield heapq.heappop(self._items)[2]
+
+
+class Twin:
+    """A simulated boat."""
+
+    def __init__(
+        self,
+        vessel: Vessel,
+        config: TwinConfig | None = None,
+        *,
+        seed: int = 0,
+        pose: Sequence[float] = (0.0, 0.0, 0.0),
+        antenna: tuple[float, float] = (0.0, 0.0),
+        session: int | None = None,
+    ) -> None:
+        """At rest at `pose` (m, m, rad); `seed` draws its errors. `antenna` is its position in the boat's file, m.
+
+        A twin on a network needs a `session` that was not used before.
+        """
+        self.vessel, self.config = with_thrusters(vessel), config or TwinConfig()
+        c = self.config
+        # Each part has its own random stream, so that a further draw in one does not change the others.
+        hull, weather, thrusters, sensors, self._random = (np.random.default_rng([seed, i]) for i in range(5))
+        length, beam = size(vessel)
+        self.hull = Hull.draw(vessel, c.hull, hull)
+        self.weather = Weather(c.water, length, beam, weather)
+        self.propulsion = Propulsion(self.vessel.thrusters, c.thrusters, thrusters)
+        self.sensors = SensorSuite(c.sensors, length, antenna, sensors)
+        self.time = 0.0
+        """s, the boat's clock."""
+        self._ticks = 0
+        self._power_on_tick = 0
+        self._clock_offset = 0.0
+        self._pose: Triple = (float(pose[0]), float(pose[1]), float(pose[2]))
+        self._water = self.weather.motion(0.0, *self._pose)
+        u, v, r = velocity_through_water((*self._pose, 0.0, 0.0, 0.0), (self._water.x, self._water.y))
+        self._through_water: Triple = (u, v, r - self._water.yaw_rate)
+        self._power_on()
+        if session is not None:
+            self._session = session
+
+    @property
+    def state(self) -> tuple[float, ...]:
+        """The true state: x, y, psi and over ground u, v, r."""
+        u, v, r = self._through_water
+        c_u, c_v = to_body(self._water.x, self._water.y, self._pose[2])
+        return *self._pose, u + c_u, v + c_v, r + self._water.yaw_rate
+
+    def advance(self) -> list[Message]:
+        """Advance by one tick; the messages that arrive at the peer within it."""
+        self._sense()
+        self.firmware.step(self._elapsed)
+        tau = self.propulsion.step(self.firmware.commands, self.firmware.angles, TICK)
+        self.weather.step(TICK)
+        self._water = water = self.weather.motion(self._elapsed, *self._pose)
+        _, _, psi, u, v, _ = self.state
+        wind = self.weather.wind_force(psi, to_inertial(u, v, psi))
+        total = (tau[0] + wind[0], tau[1] + wind[1], tau[2] + wind[2])
+
+        def rate(s: tuple[float, ...]) -> tuple[float, ...]:
+            v_x, v_y = to_inertial(s[3], s[4], s[2])
+            acceleration = self.hull.acceleration((s[3], s[4], s[5]), total)
+            return (v_x + water.x, v_y + water.y, s[5] + water.yaw_rate, *acceleration)
+
+        x, y, psi, u, v, r = rk4(rate, (*self._pose, *self._through_water), TICK)
+        self._pose, self._through_water = (x, y, float(wrap(psi))), (u, v, r)
+        self._ticks += 1
+        self.time = self._clock_offset + (self._ticks - self._power_on_tick) * TICK
+        return self._arrived()
+
+    def on_command(self, command: Command) -> bool:
+        """Pass a command to the board; whether it was accepted."""
+        return self.firmware.on_command(command, self.time, self._elapsed)
+
+    def restart(self) -> None:
+        """Power the board off and on: thrusters at zero, clock from zero, another session."""
+        self._clock_offset, self._power_on_tick, self.time = 0.0, self._ticks, 0.0
+        self._power_on()
+
+    def set_clock(self, by: float) -> None:
+        """Set the boat's clock forward or back by seconds, as a receiver does when it finds the time."""
+        self._clock_offset += by
+        self.time += by
+
+    def _power_on(self) -> None:
+        self.firmware = Firmware(self.config.board, len(self.vessel.thrusters), self._random, self._elapsed)
+        self._session, self._seq = int(self._random.integers(MAX_INTEGER)), 0
+        self._in_transit = InTransit[Reading]()
+        self._next_status = 0.0
+
+    @property
+    def _elapsed(self) -> float:
+        """Time since the beginning, independent of the boat's clock, s."""
+        return self._ticks * TICK
+
+    def _sense(self) -> None:
+        now = self._elapsed
+        readings = self.sensors.read(now, self.state, (self._water.slope_x, self._water.slope_y))
+        if now >= self._next_status - 1e-9:
+            self._next_status = now + STATUS_PERIOD
+            board = self.firmware
+            status = {"thrusters": tuple(board.commands), "stopped": board.stopped, "accepted": board.last_seq}
+            readings.append(Reading(now, Status, now, status))
+        for reading in readings:
+            self._in_transit.send(reading.arrival, reading._replace(time=self.time + reading.time - now))
+
+    def _arrived(self) -> list[Message]:
+        messages = []
+        for reading in self._in_transit.arrived(self._elapsed):
+            messages.append(reading.kind(self._session, self._seq, reading.time, **reading.values))
+            self._seq += 1
+        return messages
+
+
+def with_thrusters(vessel: Vessel) -> Vessel:
+    """The vessel with its thrusters, or with the default layout where its file has none."""
+    return vessel if vessel.thrusters else replace(vessel, thrusters=default_layout(vessel))
