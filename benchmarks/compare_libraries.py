@@ -45,6 +45,7 @@ PARTS = {"iteration_s": 13, "rollout_s": 11, "update_s": 10}
 def ours(config: Any, warm: int, iterations: int, seeds: int) -> Row:
     """Mean seconds of an iteration of `seeds` runs at once; the rollout's are those of `collect` on its own."""
     import jax
+    import jax.numpy as jnp
 
     from anyhull.learn import ppo
     from anyhull.learn.environment import TrackingEnv
@@ -62,7 +63,7 @@ def ours(config: Any, warm: int, iterations: int, seeds: int) -> Row:
 
     def collect(state: Any) -> Any:
         policy, env_state, memory, key = state.policy, state.env_state, state.memory, state.key
-        env_state, memory, *rest = ppo.collect(policy, env_state, memory, key, 0.0, config, env)
+        env_state, memory, *rest = ppo.collect(policy, env_state, memory, key, jnp.zeros(()), config, env)
         return state._replace(env_state=env_state, memory=memory, key=jax.random.split(key)[0]), rest
 
     def times(function: Callable[[Any], Any], state: Any) -> tuple[Any, float, float]:
@@ -71,11 +72,11 @@ def ours(config: Any, warm: int, iterations: int, seeds: int) -> Row:
         start = time.perf_counter()
         for _ in range(warm):
             state, rest = program(state)
-        jax.block_until_ready((state, rest))
+        jax.block_until_ready((state, rest))  # type: ignore[no-untyped-call]
         first = time.perf_counter()
         for _ in range(iterations):
             state, rest = program(state)
-        jax.block_until_ready((state, rest))
+        jax.block_until_ready((state, rest))  # type: ignore[no-untyped-call]
         return state, first - start, (time.perf_counter() - first) / iterations
 
     keys = jax.random.split(jax.random.key(0), seeds)
@@ -102,7 +103,7 @@ def sb3(config: Any, device: str, warm: int, iterations: int) -> Row:
     from anyhull.gym import TrackingVector
     from anyhull.learn.policies import ACTOR
 
-    class Marks(BaseCallback):
+    class Marks(BaseCallback):  # type: ignore[misc]
         """When rollouts and updates began (s)."""
 
         def _on_training_start(self) -> None:

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 from machine import describe, save
 
-from anyhull.learn.environment import TrackingEnv, auto_reset
+from anyhull.learn.environment import EnvState, TrackingEnv, auto_reset
 from anyhull.sea import Sea
 
 STEPS = 100
 
+Means = tuple[Array, Array]
+"""Of reward and observation, at every step."""
 
-def rollout(count: int, env: TrackingEnv):
+
+def rollout(count: int, env: TrackingEnv) -> Callable[[EnvState, Array], tuple[EnvState, Means]]:
     """A jitted program: `STEPS` steps of `count` environments under random actions, with resets."""
 
-    def body(carry, key):
+    def body(carry: tuple[EnvState, Array], key: Array) -> tuple[tuple[EnvState, Array], Means]:
         state, action = carry
         one, two, three = jax.random.split(key, 3)
         draws = env.draws(one, (count,))
@@ -31,7 +36,7 @@ def rollout(count: int, env: TrackingEnv):
         return (state, action), (outcome.reward.mean(), jax.vmap(env.observe)(state).mean())
 
     @jax.jit
-    def program(state, key):
+    def program(state: EnvState, key: Array) -> tuple[EnvState, Means]:
         (state, _), out = jax.lax.scan(body, (state, jnp.zeros((count, 3))), jax.random.split(key, STEPS))
         return state, out
 
@@ -43,12 +48,12 @@ def measure(count: int, env: TrackingEnv, repeats: int = 5) -> dict[str, float]:
     state = jax.vmap(env.reset)(jax.random.uniform(jax.random.key(0), (count, env.reset_draws)))
     program = rollout(count, env)
     start = time.perf_counter()
-    state, _ = jax.block_until_ready(program(state, jax.random.key(1)))
+    state, _ = jax.block_until_ready(program(state, jax.random.key(1)))  # type: ignore[no-untyped-call]
     compiled = time.perf_counter() - start
     times = []
     for i in range(repeats):
         start = time.perf_counter()
-        state, _ = jax.block_until_ready(program(state, jax.random.key(i)))
+        state, _ = jax.block_until_ready(program(state, jax.random.key(i)))  # type: ignore[no-untyped-call]
         times.append(time.perf_counter() - start)
     return {"compile_s": compiled, "steps_per_s": count * STEPS / sorted(times)[repeats // 2]}
 

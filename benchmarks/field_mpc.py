@@ -31,6 +31,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -174,7 +175,7 @@ def validate(runs: int) -> dict[str, dict[str, Row]]:
     field, known = Sea.field(), replace(Sea.field(), delay=(PERIOD, PERIOD))
     sharp = replace(TUNINGS["tight"], rate=1e-3, delay=1, observer=0.6)
     cases: dict[str, tuple[Callable[[Vessel], Controller], Sea]] = {
-        f"mpc {name}": (lambda vessel, name=name: MPC(vessel, name), field) for name in TUNINGS
+        f"mpc {name}": (partial(MPC, tuning=name), field) for name in TUNINGS
     }
     cases |= {"pid": (PID, field), "mpc, delay known": (lambda vessel: MPC(vessel, sharp), known)}
     tables = {}

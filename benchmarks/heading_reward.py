@@ -12,9 +12,12 @@ of PPO (specific) predicts and the discounted return that its actor gets, with t
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from anyhull import Pilot, rounded_rectangle, simulate
 from anyhull.control import MPC
@@ -22,8 +25,9 @@ from anyhull.controller import Controller
 from anyhull.dynamics import PERIOD, inverse_dynamics
 from anyhull.learn.checkpoints import load_policy
 from anyhull.learn.evaluate import GivenReference
+from anyhull.learn.policies import Teacher
 from anyhull.learn.reward import RewardWeights, reward_terms
-from anyhull.learn.rollout import rollout
+from anyhull.learn.rollout import Step, rollout
 from anyhull.paper import PLATFORMS
 from anyhull.policy_file import locate
 from anyhull.reference import PREVIEW, line
@@ -35,6 +39,12 @@ HEADINGS = (-8.0, -4.0, -2.0, 0.0, 2.0, 4.0, 8.0)
 """Initial headings, degrees to the left of the path."""
 
 
+def total(state: Any, reference: Any, command: Any, previous: Any) -> float:
+    """The reward of a step at the end of training; with NumPy arrays the tracking errors have double precision."""
+    terms = reward_terms(state, reference, command, previous, 1.0, RewardWeights())
+    return float(sum(terms.values(), start=jnp.zeros(())))
+
+
 def reward(vessel: Vessel, error: float, rate: float) -> float:
     """Reward of a steady motion along the path with a heading `error` to its right, under the command it needs."""
     velocity = (SPEED * np.cos(error), SPEED * np.sin(error), rate)
@@ -42,7 +52,7 @@ def reward(vessel: Vessel, error: float, rate: float) -> float:
     if np.abs(command).max() > 1:
         return -np.inf
     state, reference = np.array([0.0, 0.0, -error, *velocity]), np.array([0.0, 0.0, 0.0, SPEED, 0.0, rate])
-    return float(sum(reward_terms(state, reference, command, command, 1.0, RewardWeights()).values()))
+    return total(state, reference, command, command)
 
 
 def lap(controller: Controller, vessel: Vessel) -> tuple[float, float]:
@@ -51,15 +61,15 @@ def lap(controller: Controller, vessel: Vessel) -> tuple[float, float]:
     previous = np.vstack([np.zeros(3), log.command[:-1]])
     # The reward of a command is that of the state after it.
     rows = zip(log.state[21:], log.reference[21:], log.command[20:-1], previous[20:-1], strict=True)
-    steps = [float(sum(reward_terms(*row, 1.0, RewardWeights()).values())) for row in rows]
-    return float(np.mean(steps)), log.metrics().heading_deg
+    return float(np.mean([total(*row) for row in rows])), log.metrics().heading_deg
 
 
 def value_and_return(name: str, steps: int = 200, runs: int = 256) -> tuple[np.ndarray, np.ndarray, float]:
     """By initial heading on a side: the critic's value, the mean return, and the final heading of the boat, degrees."""
     policy, config, _ = load_policy(locate(f"ppo-specific-{name}"))
+    assert isinstance(policy, Teacher)
     env = GivenReference(**vars(config.environment))
-    points = jnp.array(line(speed=SPEED).at(PERIOD * np.arange(steps + PREVIEW + 1)))
+    points = jnp.array(line(speed=SPEED).at(PERIOD * np.arange(steps + PREVIEW + 1, dtype=np.float64)))
     windows = jnp.stack([points[k : k + steps + 1] for k in range(PREVIEW + 1)], axis=1)
     heading = jnp.repeat(jnp.radians(jnp.array(HEADINGS)), runs)
     count, one, two, three = len(heading), *jax.random.split(jax.random.key(0), 3)
@@ -70,7 +80,7 @@ def value_and_return(name: str, steps: int = 200, runs: int = 256) -> tuple[np.n
     state = jax.vmap(env.reset)(jax.random.uniform(one, (count, env.reset_draws)))
     state = state._replace(boat=boat, previous_pose=boat[:, :3], e=e, window=windows[0])
 
-    def record(s):
+    def record(s: Step) -> tuple[Array, Array, Array]:
         value = policy.value(s.observation, s.history, s.latent, s.memory)
         return s.outcome.reward, value, s.next_state.boat[:, 2]
 
@@ -99,12 +109,13 @@ def main() -> None:
     print()
     for name in PLATFORMS:
         vessel = Vessel.load(name)
-        for who, controller in {
+        controllers: dict[str, Controller] = {
             "mpc": MPC(vessel),
             "ppo-specific": Pilot.load(f"ppo-specific-{name}"),
             "teacher": Pilot.load("teacher", vessel),
             "ideal": Pilot.load("ideal"),
-        }.items():
+        }
+        for who, controller in controllers.items():
             mean, heading = lap(controller, vessel)
             print(f"{name:12s} {who:14s} {mean:8.3f} per step, heading error {heading:.2f}°")
     print(f"\n{'initial heading on a side, °':32s}" + "".join(f"{angle:8.0f}" for angle in HEADINGS))

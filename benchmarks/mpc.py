@@ -29,9 +29,9 @@ from anyhull.control import mpc
 from anyhull.paper import PLATFORMS
 from anyhull.reference import PREVIEW
 
-QUIET = {"print_time": False, "error_on_fail": False}
+QUIET: dict[str, Any] = {"print_time": False, "error_on_fail": False}
 SQP = {key: value for key, value in mpc.OPTIONS.items() if not key.startswith("qpsol")} | {"max_iter": 50}
-IPOPT = {**QUIET, "ipopt": {"print_level": 0, "sb": "yes"}}
+IPOPT: dict[str, Any] = {**QUIET, "ipopt": {"print_level": 0, "sb": "yes"}}
 WARM = {**QUIET, "ipopt": {**IPOPT["ipopt"], "warm_start_init_point": "yes", "mu_init": 1e-5}}
 STAGES = {
     "structure_detection": "manual",

@@ -60,7 +60,7 @@ class VecEnv:
         return observed.clone(), self.scale * reward, done, {"time_outs": truncated, "observations": {}}
 
 
-class CopiedOutput(torch.nn.Module):
+class CopiedOutput(torch.nn.Module):  # type: ignore[misc]
     """A network whose output survives the next replay of its CUDA graph."""
 
     def __init__(self, network: Any) -> None:
@@ -71,7 +71,9 @@ class CopiedOutput(torch.nn.Module):
         return self.network(x).clone()
 
 
-def runner(config: Any, device: str, *, compiled: bool = False, networks: str | None = None, progress: float = 0.0):
+def runner(
+    config: Any, device: str, *, compiled: bool = False, networks: str | None = None, progress: float = 0.0
+) -> Any:
     """rsl_rl's runner with the hyperparameters of `config`, an `anyhull.learn.config.PPO`.
 
     `compiled` compiles the environment's step, `networks` (a mode of `torch.compile`) actor and critic, with Adam as

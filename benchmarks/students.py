@@ -152,7 +152,7 @@ def shapes_and_vessels() -> dict[str, Any]:
 
 def feasible(able: Capability, path: Reference) -> bool:
     """Whether a boat of that capability can follow the path, by the rule of the training references."""
-    states = path.at(PERIOD * np.arange(round(min(path.duration, 60.0) / PERIOD)))
+    states = path.at(PERIOD * np.arange(round(min(path.duration, 60.0) / PERIOD), dtype=np.float64))
     u, r = np.abs(states[:, 3]).max(), np.abs(states[:, 5]).max()
     return bool(u <= able.speed and r <= able.yaw_rate and np.abs(states[:, 3] * states[:, 5]).max() <= able.turn)
 
@@ -230,7 +230,11 @@ def draw(logs: dict[str, dict[str, Log]]) -> None:
 def start() -> dict[str, Any]:
     """Mean |Δτ| per step on the rectangle in ideal conditions, over the lap and after its first two seconds."""
     table: dict[str, Any] = {}
-    for name, build in {"student ideal": lambda _: Pilot.load("ideal"), "mpc tight": MPC}.items():
+    controllers: dict[str, Callable[[Vessel], Controller]] = {
+        "student ideal": lambda vessel: Pilot.load("ideal"),
+        "mpc tight": MPC,
+    }
+    for name, build in controllers.items():
         rows = {}
         for platform in PLATFORMS:
             vessel = Vessel.load(platform)

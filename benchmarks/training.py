@@ -47,7 +47,7 @@ def iterate(step: Any, state: Any, count: int) -> tuple[Any, float]:
     begin = time.perf_counter()
     for _ in range(count):
         state, _ = step(state)
-    jax.block_until_ready(state)
+    jax.block_until_ready(state)  # type: ignore[no-untyped-call]
     return state, time.perf_counter() - begin
 
 
@@ -81,7 +81,8 @@ def measure(config: Config, seeds: int, iterations: int) -> list[dict[str, Any]]
 def memory() -> float:
     """Peak memory so far, MB: of the device where it reports it, else of the process."""
     stats = jax.devices()[0].memory_stats() or {}
-    return stats.get("peak_bytes_in_use", 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) / 1e6
+    peak: int = stats.get("peak_bytes_in_use", 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    return peak / 1e6
 
 
 def profile(config: Config, seeds: int, most: int) -> list[dict[str, Any]]:
@@ -100,7 +101,7 @@ def profile(config: Config, seeds: int, most: int) -> list[dict[str, Any]]:
         spent[event.name] += event.duration_ns
         times[event.name] += 1
     total = sum(spent.values())
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"name": name, "ms": ns / 1e6, "times": times[name], "share": ns / total}
         for name, ns in spent.most_common(most)
     ]

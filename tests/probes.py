@@ -96,8 +96,8 @@ class Match(Probe):
         return -((action[0] - state.secret) ** 2)
 
     def observe(self, state: State) -> Array:
-        seen = {"always": True, "first": state.age == 0, "privileged": False}[self.shown]
-        return jnp.where(seen, state.secret, 0.0)[None]
+        seen: dict[str, Array | bool] = {"always": True, "first": state.age == 0, "privileged": False}
+        return jnp.where(seen[self.shown], state.secret, 0.0)[None]
 
 
 @dataclass(frozen=True)

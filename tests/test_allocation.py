@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from doubles import DINGHY
 from scipy.optimize import linprog, lsq_linear
 
 from anyhull.errors import InputError
@@ -37,14 +38,14 @@ FERRY = tuple(Thruster("azimuth", x=x, y=0.0, forward=10.0) for x in (2.0, -2.0)
 def random_layout(rng, kinds=("fixed", "tunnel", "azimuth")):
     return tuple(
         Thruster(
-            str(kind),
+            kind,
             x=rng.uniform(-2, 2),
             y=rng.uniform(-1, 1),
             forward=rng.uniform(1, 10),
             reverse=rng.uniform(0, 10),
             angle=90.0 if kind == "tunnel" else rng.uniform(-180, 180),
         )
-        for kind in rng.choice(kinds, size=rng.integers(2, 6))
+        for kind in (kinds[i] for i in rng.integers(len(kinds), size=rng.integers(2, 6)))
     )
 
 
@@ -300,21 +301,12 @@ def test_the_example_boats_are_the_papers_with_thrusters_that_suffice(file, plat
     assert boat.shortcomings() == []
     # 4·reverse/√2 in surge and sway, times the arm x + y in yaw.
     reverse, arm = boat.thrusters[0].reverse, boat.thrusters[0].x + boat.thrusters[0].y
+    assert reverse is not None
     assert min(attainable(boat.thrusters).alone[1]) == pytest.approx(4 * reverse / math.sqrt(2))
     assert min(attainable(boat.thrusters).alone[2]) == pytest.approx(4 * reverse * arm / math.sqrt(2))
 
 
-HULL = """
-name = "Dinghy"
-m = 10
-X_udot = -1
-Y_vdot = -5
-I_comb = 2
-X_u = 3
-Y_v = 4
-N_r = 1
-length = 2
-"""
+HULL = DINGHY + "length = 2\n"
 FOUR = "".join(f'[[thrusters]]\nkind = "fixed"\nx = {t.x}\ny = {t.y}\nforward = 10\nangle = {t.angle}\n' for t in CROSS)
 TWO = "".join(f'[[thrusters]]\nkind = "fixed"\nx = {t.x}\ny = {t.y}\nforward = 10\nreverse = 5\n' for t in TWIN)
 

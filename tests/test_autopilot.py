@@ -181,7 +181,8 @@ class Pond:
 
     def __init__(self, vessel, stall=None):
         self.twin = Twin(vessel, LIGHT_AIR)
-        self.now, self.rejected, self.sent, self.stall = 100.0, Counter(), [], stall
+        self.now, self.sent, self.stall = 100.0, [], stall
+        self.rejected: Counter[str] = Counter()
 
     def clock(self):
         return self.now
@@ -257,6 +258,7 @@ def test_a_controller_that_fails_stops_the_boat_in_order():
 
 def test_a_latent_out_of_distribution_hands_the_boat_over():
     pilot = Pilot.load("field")
+    assert pilot.latent_range is not None
     low, high = pilot.latent_range
     assert low.shape == (16,)
     assert (low < high).all()
@@ -338,6 +340,7 @@ def test_an_autopilot_needs_thrusters_and_sends_nothing_before_the_first_message
     assert autopilot.step(0.0) is None
     autopilot.on_message(Gyro(1, 0, 5.0, 0.0), 0.0)
     step = autopilot.step(0.1)
+    assert step is not None
     assert step.time == pytest.approx(5.1)
     assert step.phase == "waiting"
     assert not any(step.command.thrusters)
@@ -519,6 +522,7 @@ def test_a_boat_that_is_killed_and_restarted_is_steered_again_and_a_signal_ends_
     log = Log.load(tmp_path / "run.npz")
     assert ["reaction", "handover: SIGINT"] in [event[1:] for event in log.about["events"]]
     assert (log.command[-1] == 0).all()
+    assert log.latent is not None
     assert log.latent.shape == (len(log.time), 16)
     assert not any(json.loads(report)["rejected"].get(reason) for reason in ("outside [-1, 1]", "not finite"))
 
@@ -606,4 +610,5 @@ def test_a_late_status_is_ignored():
     autopilot = Autopilot(setup, PID(setup.vessel), hold())
     autopilot.on_message(Status(1, 5, 1.0, (0.0,) * 4, True, -1), 0.0)
     autopilot.on_message(Status(1, 4, 0.9, (0.1,) * 4, False, 3), 0.0)
+    assert autopilot.status is not None
     assert autopilot.status.stopped

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,7 +41,8 @@ def made(method):
 
 def same(one, other):
     """Whether two trees have the same structure and the same bits."""
-    if jax.tree.structure(one) != jax.tree.structure(other):
+    structure: Any = jax.tree.structure(one)
+    if structure != jax.tree.structure(other):
         return False
     pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
     return all(a.dtype == b.dtype and np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs)
@@ -209,11 +210,12 @@ def test_a_file_with_a_bad_config_is_refused(config, complaint, student):
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(student, monkeypatch):
     before = student.read_bytes()
+    policy, config = made("student")
     monkeypatch.setattr(
         policy_file, "save_file", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device"))
     )
     with pytest.raises(OSError, match="No space"):
-        checkpoints.save_policy(student, *made("student"), {})
+        checkpoints.save_policy(student, policy, config, {})
     assert student.read_bytes() == before
     assert list(student.parent.iterdir()) == [student]
 

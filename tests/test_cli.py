@@ -6,29 +6,18 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
+from doubles import BOAT
 
 from anyhull import InputError, Log, Sea, Vessel, catalogue, rounded_rectangle, simulate
 from anyhull.cli import controllers, demo, main
+from anyhull.control import CONTROLLERS
 from anyhull.paper import IDEAL, PLATFORMS
-
-BOAT = """
-name = "Test boat"
-m = 20
-X_udot = -5
-Y_vdot = -10
-I_comb = 2
-X_u = 10
-Y_v = 20
-N_r = 2
-Fx = 30
-Fy = 30
-Mz = 10
-"""
 
 
 class Still:
@@ -43,7 +32,7 @@ class Still:
 @pytest.fixture
 def still(monkeypatch):
     """The arguments of a run with a controller that needs no solver."""
-    monkeypatch.setitem(controllers.CONTROLLERS, "still", lambda vessel: Still())
+    monkeypatch.setitem(CONTROLLERS, "still", lambda vessel: Still())
     return ["simulate", "--controller", "still"]
 
 
@@ -79,7 +68,8 @@ def test_no_arguments_print_help_and_version_is_the_packages(run):
     status, out, err = run()
     assert (status, err) == (0, "")
     assert all(command in out for command in ("vessels", "simulate", "demo"))
-    assert run("--version") == (0, "anyhull 0.1.0\n", "")
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert run("--version") == (0, f"anyhull {project['version']}\n", "")
 
 
 def test_vessel_table_names_every_vessel_and_fits_100_columns(run, monkeypatch):
@@ -312,7 +302,7 @@ def test_a_run_that_ends_early_leaves_no_file(run, monkeypatch, tmp_path, error,
                 raise error
             return np.zeros(3)
 
-    monkeypatch.setitem(controllers.CONTROLLERS, "quits", lambda vessel: Quits())
+    monkeypatch.setitem(CONTROLLERS, "quits", lambda vessel: Quits())
     paths = ["--plot", tmp_path / "a.png", "--animate", tmp_path / "a.gif", "--out", tmp_path / "a.npz"]
     assert run("simulate", "--controller", "quits", *paths) == (status, "", line)
     assert list(tmp_path.iterdir()) == []

@@ -32,6 +32,7 @@ SMALL = Distillation(
 def teacher_with(scale, offset, size=1):
     """A teacher of one action with the known encoder z = scale · e + offset."""
     teacher = Teacher(1, size, 1, size, key=jax.random.key(0))
+    assert teacher.encoder is not None
     known = (scale * jnp.eye(size), jnp.full((size,), offset))
     layer = eqx.tree_at(lambda layer: (layer.weight, layer.bias), teacher.encoder.layers[-1], known)
     return eqx.tree_at(lambda teacher: teacher.encoder.layers, teacher, (layer,))

@@ -219,6 +219,27 @@ def test_an_external_force_adds_to_the_command(platform):
     np.testing.assert_allclose(np.subtract(both, still), (0.3 * e.alpha_u, -0.1 * e.alpha_v, 0.2 * e.alpha_r))
 
 
+def test_narrower_ranges_bound_the_boats_that_are_drawn():
+    narrow = Randomization(
+        alpha_u=(1.0, 2.0),
+        alpha_v=(0.5, 1.0),
+        alpha_r=(1.0, 5.0),
+        inv_tau_u=(0.1, 1.0),
+        inv_tau_v=(0.2, 2.0),
+        inv_tau_r=(0.3, 3.0),
+        c_rv=(0.5, 3.0),
+        c_ru=(-1.5, -0.4),
+        c_uv=(-2.0, 1.0),
+    )
+    uniforms = jax.random.uniform(jax.random.key(0), (10_000, randomization.DRAWS))
+    e = np.array(jax.vmap(narrow.sample)(uniforms))
+    # c_ru = -1 / c_rv: its range bounds c_rv to 1 / 1.5 and 1 / 0.4, and c_rv's own of 0.5 and 3 does not bind.
+    for (name, (low, high)), values in zip(narrow.envelope().items(), e.T, strict=True):
+        assert low * (1 - np.sign(low) * 1e-5) <= values.min(), name
+        assert values.max() <= high * (1 + np.sign(high) * 1e-5), name
+    np.testing.assert_allclose(e[:, 7], -1 / e[:, 6], rtol=1e-6)
+
+
 def test_sampled_boats_reach_the_papers_ranges_and_can_move():
     uniforms = jax.random.uniform(jax.random.key(0), (100_000, randomization.DRAWS))
     e = np.array(jax.vmap(Randomization().sample)(uniforms))

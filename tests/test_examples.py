@@ -57,7 +57,9 @@ def test_own_boat_prints_why_a_speed_is_infeasible_and_stops_at_the_jetty(tmp_pa
     surge, sway = re.findall(r"^infeasible at 1\.2 m/s: My catamaran: (.+)$", out, re.MULTILINE)
     assert surge.endswith("at t = 0.0 s need 23.3 N in surge: 116 % of what it has")
     assert re.search(r"at t = 11\.0 s need 17\.1 N in sway: 122 % of what it has$", sway)
-    tour, jetty = re.search(r"at 0\.6 m/s: ([\d.]+) cm on average, ([\d.]+) cm at the jetty", out).groups()
+    found = re.search(r"at 0\.6 m/s: ([\d.]+) cm on average, ([\d.]+) cm at the jetty", out)
+    assert found is not None
+    tour, jetty = found.groups()
     assert float(tour) < 3
     assert float(jetty) < 3
 

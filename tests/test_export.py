@@ -121,7 +121,9 @@ def test_in_closed_loop_a_step_agrees_to_1e_5_and_a_lap_to_5e_5():
             given = pose[None], velocity[None], window[None]
             commands = [graph.step(*given)["command"][0] for graph in (step_by_step, lap)]
             differences.append(np.abs(np.array(commands) - command).max(axis=1))
-            now = {"command": command.astype(np.float32), "memory": pilot.memory}
+            memory = pilot.memory
+            assert memory is not None
+            now = {"command": command.astype(np.float32), "memory": memory}
             step_by_step.last |= {f"previous_{name}": value[None] for name, value in now.items()}
             return command
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from anyhull.onboard import Circle, Estimator, Guard, Limits, Polygon
 from anyhull.paper import RANGES
 from anyhull.vessel import Normalized, Vessel
 
-ENVELOPE = tuple(zip(*(RANGES[component] for component in Normalized._fields), strict=True))
+ENVELOPE = [RANGES[name][0] for name in Normalized._fields], [RANGES[name][1] for name in Normalized._fields]
 """Least and largest e of the paper's training."""
 
 PUSH = np.array([0.8, -0.4, 0.2])
@@ -22,8 +23,8 @@ class State:
     """A state without an estimator, as from another autopilot."""
 
     time: float
-    pose: object = field(default_factory=lambda: np.zeros(3))
-    velocity: object = field(default_factory=lambda: np.zeros(3))
+    pose: Any = field(default_factory=lambda: np.zeros(3))
+    velocity: Any = field(default_factory=lambda: np.zeros(3))
     health: str = "ok"
     reason: str = ""
 

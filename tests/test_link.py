@@ -6,6 +6,7 @@ import socket
 
 import numpy as np
 import pytest
+from doubles import BOAT
 
 from anyhull.errors import InputError
 from anyhull.onboard.clock import ClockSync, SequenceCheck
@@ -158,21 +159,6 @@ def test_it_listens_on_loopback_by_default(tmp_path):
     first.close()
 
 
-BOAT = """
-name = "Test boat"
-m = 20
-X_udot = -5
-Y_vdot = -10
-I_comb = 2
-X_u = 10
-Y_v = 20
-N_r = 2
-Fx = 30
-Fy = 30
-Mz = 10
-"""
-
-
 def test_a_boats_file_holds_link_guard_fence_and_sensors(tmp_path):
     file = tmp_path / "boat.toml"
     file.write_text(
@@ -181,6 +167,7 @@ def test_a_boats_file_holds_link_guard_fence_and_sensors(tmp_path):
     )
     setup = Setup.load(file)
     assert (setup.link.listen, setup.limits.step, setup.sensors.antenna_x) == ("127.0.0.1:5000", 0.2, 0.3)
+    assert setup.fence is not None
     assert setup.fence.margin(0, -1) > 0 > setup.fence.margin(0, 3)
     assert Setup.load("platform-a").fence is None
 

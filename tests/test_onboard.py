@@ -1,6 +1,7 @@
 """The loop as on the boat: sensors, estimator, controller, guard, allocation, thrusters with dead bands."""
 
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,8 @@ def test_a_boat_in_a_current_keeps_to_its_path_by_noisy_sensors(file):
             if t > 6:
                 assert decision.reaction == "run"
                 off.append(math.dist(state[:2], window[0, :2]))
-        state = rk4(lambda s, f=tuple(force): derivative(s, f, vessel.normalized, (0.1, -0.05)), state, 0.01)
+        rate = partial(derivative, force=tuple(force), e=vessel.normalized, current=(0.1, -0.05))
+        state = rk4(rate, state, 0.01)
     assert np.mean(off) < 0.06
     assert guard.reaction == "run"
     assert estimator.rejected.total() < 5

@@ -10,8 +10,9 @@ from safetensors.numpy import save_file
 
 from anyhull import InputError, Sea, Vessel, policy_file, rounded_rectangle, simulate
 from anyhull.control import MPC
+from anyhull.controller import Controller
 from anyhull.learn import checkpoints, config, evaluate
-from anyhull.learn.policies import Adapter, MeanLatent, Recurrent, Student, Teacher
+from anyhull.learn.policies import Adapter, MeanLatent, Policy, Recurrent, Student, Teacher
 from anyhull.learn.rollout import rollout
 from anyhull.observation import PRIVILEGED, history, observe, pack, scale_privileged
 from anyhull.paper import PLATFORMS
@@ -19,7 +20,7 @@ from anyhull.pilot import Pilot
 
 ONE, TWO = jax.random.split(jax.random.key(0))
 TEACHER = Teacher(72, 9, 3, key=ONE)
-POLICIES = {
+POLICIES: dict[str, Policy] = {
     "teacher": TEACHER,
     "ppo-general": Teacher(72, 9, 3, 0, key=ONE),
     "student": Student(TEACHER, Adapter(9, key=TWO)),
@@ -87,7 +88,8 @@ def test_the_field_policy_has_smaller_errors_than_the_mpc_over_seeds_of_the_fiel
     errors = np.zeros((2, 5, 2))  # controller, seed, (cm, degrees)
     for name in PLATFORMS:
         vessel = Vessel.load(name)
-        for i, controller in enumerate((Pilot.load("field"), MPC(vessel, "field"))):
+        controllers: tuple[Controller, Controller] = Pilot.load("field"), MPC(vessel, "field")
+        for i, controller in enumerate(controllers):
             for k in range(5):
                 sea, seed = Sea.field(), 3000 + k
                 metrics = simulate(controller, vessel, rounded_rectangle(), sea, seed=seed, duration=24.0).metrics()
@@ -102,8 +104,10 @@ def test_the_field_policy_has_smaller_errors_than_the_mpc_over_seeds_of_the_fiel
 def test_the_student_shows_its_latent_and_memory():
     pilot = Pilot.load("student")
     log = simulate(pilot, Vessel.load("platform-a"), rounded_rectangle(), duration=3)
+    assert log.latent is not None
     assert log.latent.shape == (30, 9)
     assert np.ptp(log.latent, axis=0).min() > 0.01
+    assert pilot.memory is not None
     assert pilot.memory.shape == (128,)
     assert (pilot.memory != 0).all()
     pilot.reset()
@@ -115,6 +119,7 @@ def test_the_student_shows_its_latent_and_memory():
 def test_a_modulated_student_with_a_dynamics_head_is_the_same_in_numpy(tmp_path):
     preset = config.apg("student", "field")
     teacher = Teacher(72, 15, 3, 16, modulated=True, scales=preset.scales, key=ONE)
+    assert teacher.modulation is not None
     # Larger weights, so that factors and command differ clearly from their initial values.
     for layer, factor in ((teacher.modulation, 100), (teacher.actor_critic.layers[-1], 30)):
         object.__setattr__(layer, "weight", factor * layer.weight)
@@ -130,6 +135,10 @@ def test_a_modulated_student_with_a_dynamics_head_is_the_same_in_numpy(tmp_path)
         np.testing.assert_allclose(previous, np.clip(action, -1, 1), atol=1e-5)
     mean, log_std = (np.array(part[0]) for part in student.adapter.dynamics(memory))
     dynamics, at = pilot.dynamics, PRIVILEGED
+    assert dynamics is not None
+    assert dynamics.delay is not None
+    assert dynamics.current is not None
+    assert dynamics.force is not None
     # ln of the first seven components of e and of -c_ru, asinh of c_uv; the sea times its scales.
     np.testing.assert_allclose(np.log(dynamics.e[:7]), mean[:7], atol=1e-5)
     np.testing.assert_allclose([np.log(-dynamics.e.c_ru), np.arcsinh(dynamics.e.c_uv)], mean[7:9], atol=1e-5)
@@ -144,6 +153,7 @@ def test_a_modulated_student_with_a_dynamics_head_is_the_same_in_numpy(tmp_path)
 def test_the_dynamics_head_of_a_shipped_student_is_calibrated(name):
     # Over boats and references of training, after 20 s: the mean square of error over stated deviation is close to 1.
     student, preset, _ = checkpoints.load_policy(policy_file.locate(name))
+    assert isinstance(student, Student)
     env, count = preset.environment, 256
     uniforms, key = evaluate.training_draws(env, count)
 

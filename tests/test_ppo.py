@@ -129,8 +129,9 @@ def test_advantages_are_those_of_a_plain_loop():
     for t in reversed(range(50)):
         delta = reward[t] + 0.96 * following[t] * ~terminated[t] - value[t]
         expected[t] = after = delta + 0.96 * 0.95 * after * ~done[t]
-    arrays = [jnp.array(a) for a in (reward, value, following, terminated, done)]
-    np.testing.assert_allclose(ppo.advantages(*arrays, 0.96, 0.95), expected, rtol=1e-4, atol=1e-5)
+    r, v, v_next, failed, ended = (jnp.array(a) for a in (reward, value, following, terminated, done))
+    advantage = ppo.advantages(r, v, v_next, failed, ended, 0.96, 0.95)
+    np.testing.assert_allclose(advantage, expected, rtol=1e-4, atol=1e-5)
 
 
 # What is collected, and what is learned from it

@@ -2,25 +2,13 @@
 
 import numpy as np
 import pytest
+from doubles import Constant
 
 from anyhull import Sea, hold, line, simulate
 from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError
 from anyhull.sea import PRESETS, delayed, drift_current, drift_force
 from anyhull.vessel import Vessel
-
-
-class Constant:
-    """Always gives the same command."""
-
-    def __init__(self, *command):
-        self.command = np.array(command, float)
-
-    def reset(self):
-        pass
-
-    def step(self, pose, velocity, window):
-        return self.command
 
 
 def test_current_and_force_keep_their_bounds_and_their_deviation():

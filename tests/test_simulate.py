@@ -4,30 +4,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from doubles import Constant
 
 from anyhull import InputError, Log, Sea, Vessel, circle, hold, line, simulate
 from anyhull.controller import check_inputs
 from anyhull.files import atomic_write
 
 
-class Constant:
-    """Always gives the same command, and has a latent."""
+class WithLatent(Constant):
+    """The same with a latent."""
 
     latent = np.arange(9.0)
-
-    def __init__(self, *command):
-        self.command = np.array(command, float)
-
-    def reset(self):
-        pass
-
-    def step(self, pose, velocity, window):
-        return self.command
 
 
 @pytest.fixture(scope="module")
 def log():
-    return simulate(Constant(0.5, 0.1, 0.01), Vessel.load("platform-a"), circle(), Sea.field(), seed=3, duration=5)
+    return simulate(WithLatent(0.5, 0.1, 0.01), Vessel.load("platform-a"), circle(), Sea.field(), seed=3, duration=5)
 
 
 def test_metrics_by_hand():
@@ -39,7 +31,8 @@ def test_metrics_by_hand():
     reference[:, 2] = 4 * np.pi
     command = np.zeros((n, 3))
     command[::2, 0] = 1
-    metrics = Log(np.arange(n) * 0.1, state, reference, command, np.zeros((n, 2)), np.zeros((n, 3))).metrics()
+    time = 0.1 * np.arange(n, dtype=np.float64)
+    metrics = Log(time, state, reference, command, np.zeros((n, 2)), np.zeros((n, 3))).metrics()
     assert metrics.position_cm == pytest.approx(5)
     assert metrics.position_std_cm == pytest.approx(0, abs=1e-12)
     assert metrics.heading_deg == pytest.approx(np.degrees(0.1))

@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -53,6 +54,7 @@ def stored(tmp_path):
         "field-classic": ("mpc-field", "pid"),
     }
     for name in JOBS:
+        data: dict[str, Any]
         if name in rows:
             over = PLATFORMS[:2] if name == "field-ppo-specific" else PLATFORMS
             data = {"rows": {row: [metrics(1.0, platforms=over), metrics(2.0, platforms=over)] for row in rows[name]}}
@@ -64,9 +66,9 @@ def stored(tmp_path):
             data = {"components": list(latent.COMPONENTS), "period": 0.1, "boats": 8, "seeds": [seed, seed]}
         elif name == "sweep":
             time = (0.1 * np.arange(150)).tolist()
-            drop = {key: time for key in ("time", "encoder", "adapter", "position_cm")}
+            drop: dict[str, Any] = {key: time for key in ("time", "encoder", "adapter", "position_cm")}
             drop |= {"scale": [1.0] * 100 + [0.3] * 50, "first": 0.5, "seconds": 1.2, "covered": 0.9}
-            curve = {key: [1.0, 2.0, 4.0] for key in ("scale", "encoder", "adapter", "adapter_std")}
+            curve: dict[str, Any] = {key: [1.0, 2.0, 4.0] for key in ("scale", "encoder", "adapter", "adapter_std")}
             data = {"vessel": "platform-b", "seeds": [curve | {"drop": drop}]}
         else:
             names = ("estimated_position_cm", "estimated_heading_deg", "true_position_cm", "true_heading_deg")
@@ -133,7 +135,7 @@ def test_monotonicity_and_settling_time_by_hand():
     assert monotone([4.0, 2.0, 3.0, 0.0]) == (False, 0.25)  # one step of 1 up in a range of 4
     # A step from 0 to 1 at 10 s. The estimate enters the band of ± 0.1 with 0.95, in the third period; 2 s after the
     # step it leaves it for one period, at 0.5, and stays inside from 2.1 s on.
-    time = 0.1 * np.arange(150)
+    time = 0.1 * np.arange(150, dtype=np.float64)
     estimate = np.concatenate([np.zeros(100), [0.3, 0.6, 0.95], np.ones(17), [0.5], np.ones(29)])
     reached, settled = settling(time, estimate, 10.0)
     assert reached == pytest.approx(0.2)
@@ -149,7 +151,7 @@ def test_scaling_a_vessel_changes_its_peak_accelerations_only():
 
 def test_jobs_with_a_result_and_jobs_that_cannot_run_are_skipped(tmp_path):
     made = []
-    lines = []
+    lines: list[str] = []
 
     def make(plan):
         made.append(plan.seeds)

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import Future
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -21,6 +21,7 @@ from anyhull.cli import main
 from anyhull.cli import train as train_command
 from anyhull.learn import checkpoints, distributed, evaluate, phases, ppo, trainer
 from anyhull.learn import config as presets
+from anyhull.learn.policies import Teacher
 
 TINY = ["ppo.num_envs=16", "ppo.rollout_steps=8", "ppo.total_steps=640", "ppo.minibatches=2", "ppo.epochs=2"]
 TINY += [f"distillation.{s}" for s in ("num_envs=16", "rollout_steps=8", "total_steps=384", "minibatches=2")]
@@ -83,8 +84,8 @@ def train(compiled):
             place = (coordinator, processes, i) if processes > 1 else ()
             asked = json.dumps([method, str(folder), TINY, seeds, resume, report, save, measured, place])
             command = [sys.executable, "-c", TRAIN, asked]
-            streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
-            started.append(subprocess.Popen(command, env=compiled(devices), text=True, **streams))
+            out, err = subprocess.DEVNULL, subprocess.PIPE
+            started.append(subprocess.Popen(command, env=compiled(devices), text=True, stdout=out, stderr=err))
         try:
             for process in started:
                 said = process.communicate(timeout=300)[1]
@@ -182,6 +183,7 @@ def test_vessels_side_by_side_are_each_their_own(tmp_path, monkeypatch):
     for path, owner in zip(paths, [config for config in configs.values() for _ in range(2)], strict=True):
         policy, config, _ = checkpoints.load_policy(path)
         assert config == owner
+        assert isinstance(policy, Teacher)
         # The two are far apart: on the other's boats yaw would be off thirty times.
         np.testing.assert_allclose(policy.actor_critic.log_std, 1.0, atol=0.15)
         weights.append(policy.actor_critic.layers[0].weight)
@@ -228,9 +230,13 @@ def counting(iterations, reward=1.0):
 def alone(phase, folder, monkeypatch, measure, every, report):
     """A phase run by itself: its state at the end, and how often its policy was measured."""
     measured = []
-    errors = {"position_cm": 0.0, "heading_deg": 0.0}
-    monkeypatch.setattr(evaluate, "tracking_metrics", lambda *_: measured.append(1) or errors)
-    program = Future()
+
+    def tracking_metrics(*_):
+        measured.append(1)
+        return {"position_cm": 0.0, "heading_deg": 0.0}
+
+    monkeypatch.setattr(evaluate, "tracking_metrics", tracking_metrics)
+    program: Future[Any] = Future()
     program.set_result(jax.jit(phase.iterate))
     state = distributed.shard(phase.initial(None, None), 1)
     place = folder, folder / "checkpoint.safetensors", 1, every
@@ -243,7 +249,8 @@ def alone(phase, folder, monkeypatch, measure, every, report):
 )
 def test_looks_are_as_seldom_as_the_pace_allows(checkpoint_every, looks, tmp_path, monkeypatch):
     monkeypatch.setattr(trainer, "LOOK_INTERVAL", 1e3)  # a second, for iterations that take milliseconds
-    seen, ready = [], Future()
+    seen = []
+    ready: Future[None] = Future()
     ready.set_result(None)
     options = monkeypatch, ready, checkpoint_every, lambda report: seen.append(report.iteration)
     state, _ = alone(counting(205), tmp_path, *options)
@@ -253,7 +260,7 @@ def test_looks_are_as_seldom_as_the_pace_allows(checkpoint_every, looks, tmp_pat
 
 
 def test_training_does_not_wait_for_a_measure_that_is_being_compiled(tmp_path, monkeypatch):
-    compiling = Future()
+    compiling: Future[None] = Future()
 
     def report(told):
         if told.iteration == 7:

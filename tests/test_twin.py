@@ -5,6 +5,7 @@ import math
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -303,7 +304,8 @@ def easy(**changes):
         gyro_noise=1e-4,
         gyro_bias=0.0,
     )
-    return TwinConfig(**({"water": STILL, "hull": KNOWN, "thrusters": NEW, "sensors": sensors} | changes))
+    parts: dict[str, Any] = {"water": STILL, "hull": KNOWN, "thrusters": NEW, "sensors": sensors}
+    return TwinConfig(**(parts | changes))
 
 
 def test_a_trial_records_truth_and_estimate_from_an_established_track():
@@ -317,6 +319,7 @@ def test_a_trial_records_truth_and_estimate_from_an_established_track():
     assert log.state[0, 3] == pytest.approx(0.3, abs=0.05)
     assert log.metrics().position_cm < 3
     assert log.estimated.metrics().position_cm < 3
+    assert log.estimate is not None
     # The sensors have millimetres of noise, and so has the estimate.
     assert np.abs(log.estimate - log.state)[:, :2].mean() < 0.01
 
@@ -330,7 +333,7 @@ def test_a_trial_is_the_same_for_the_same_seed():
 
 
 def test_a_report_has_estimated_and_true_errors():
-    time = np.arange(10) * 0.1
+    time = 0.1 * np.arange(10, dtype=np.float64)
     zero = np.zeros((10, 6))
 
     def log(true_cm, estimated_cm):
@@ -355,8 +358,9 @@ def test_a_log_with_an_estimate_can_be_saved_and_drawn(tmp_path):
     np.testing.assert_array_equal(again.estimate, log.estimate)
     assert again.about["events"]
     figure = viz.plot(again, tmp_path / "run.png")
-    labels = [text.get_text() for text in figure.axes[1].get_legend().get_texts()]
-    assert labels == ["true", "estimated"]
+    legend = figure.axes[1].get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["true", "estimated"]
 
 
 def test_a_boat_that_never_gets_a_fix_is_an_error():

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from doubles import DINGHY
 
 from anyhull import Pilot
 from anyhull.errors import InputError
@@ -11,19 +12,7 @@ from anyhull.paper import RANGES
 from anyhull.thrusters import Thruster
 from anyhull.vessel import Vessel, catalogue
 
-GOOD = """
-name = "Dinghy"
-m = 10
-X_udot = -1
-Y_vdot = -5
-I_comb = 2
-X_u = 3
-Y_v = 4
-N_r = 1
-Fx = 20
-Fy = 10
-Mz = 5
-"""
+GOOD = DINGHY + "Fx = 20\nFy = 10\nMz = 5\n"
 
 
 def load(tmp_path, text):

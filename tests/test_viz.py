@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from PIL import Image
+from PIL.GifImagePlugin import GifImageFile
 
 from anyhull import InputError, Log, Vessel, rounded_rectangle, simulate
 from anyhull.sea import Sea
@@ -29,15 +30,20 @@ def texts(figure):
     return " ".join(text.get_text() for text in figure.texts)
 
 
+def legend(panel):
+    """Its labels."""
+    return [text.get_text() for text in panel.get_legend().get_texts()]
+
+
 def test_a_plot_is_one_page_with_the_runs_own_numbers():
     log = made()
     figure = plot(log)
     path, position, heading, *commands = figure.axes
     assert len(commands) == 3
-    np.testing.assert_allclose(position.lines[0].get_ydata(), 2.0)
-    np.testing.assert_allclose(heading.lines[0].get_ydata(), 3.0)
+    np.testing.assert_allclose(np.asarray(position.lines[0].get_ydata()), 2.0)
+    np.testing.assert_allclose(np.asarray(heading.lines[0].get_ydata()), 3.0)
     for axis, panel in enumerate(commands):
-        drawn = [line.get_ydata() for line in panel.lines if len(line.get_xdata()) == len(log.time)]
+        drawn = [line.get_ydata() for line in panel.lines if np.shape(line.get_xdata()) == log.time.shape]
         np.testing.assert_array_equal(drawn[0], log.command[:, axis])
         assert {-1.0, 1.0} <= {float(np.ravel(line.get_ydata())[0]) for line in panel.lines}
     assert path.get_aspect() == 1
@@ -57,9 +63,8 @@ def test_the_hull_is_drawn_to_scale_where_the_length_is_known():
     assert np.ptp(outline[:, 0]) == pytest.approx(0.5)
     bow = outline[np.argmax(outline[:, 1])]
     np.testing.assert_allclose(bow, [3.0, 5.0], atol=1e-9)
-    assert "hull" in [text.get_text() for text in plot(made()).axes[0].get_legend().get_texts()]
-    unknown = plot(made(length=None, beam=None)).axes[0].get_legend()
-    assert "hull, not to scale" in [text.get_text() for text in unknown.get_texts()]
+    assert "hull" in legend(plot(made()).axes[0])
+    assert "hull, not to scale" in legend(plot(made(length=None, beam=None)).axes[0])
 
 
 @pytest.mark.parametrize("suffix", plots.PICTURES)
@@ -75,7 +80,9 @@ def test_a_png_is_large_enough_to_read_and_not_blank(tmp_path):
     with Image.open(tmp_path / "run.png") as image:
         assert image.width >= 1600
         assert image.height >= 900
-        assert len(image.convert("RGB").getcolors(1 << 20)) > 50
+        colours = image.convert("RGB").getcolors(1 << 20)
+        assert colours is not None
+        assert len(colours) > 50
 
 
 def test_a_run_at_rest_and_a_run_of_one_row_can_be_drawn(tmp_path):
@@ -95,9 +102,9 @@ def test_a_fleet_has_one_panel_for_each_vessel_and_compares_their_means(tmp_path
     # 2 cm on a path of 3.9 m: ten times would be 20 cm, twenty times 40 cm and more than a tenth of it.
     assert "5 vessels" in texts(figure)
     assert "enlarged 10 times" in texts(figure)
-    np.testing.assert_allclose(panels[0].lines[1].get_xdata(), 0.2)
-    np.testing.assert_allclose(position.lines[0].get_xdata(), 2.0)
-    np.testing.assert_allclose(heading.lines[0].get_xdata(), 3.0)
+    np.testing.assert_allclose(np.asarray(panels[0].lines[1].get_xdata()), 0.2)
+    np.testing.assert_allclose(np.asarray(position.lines[0].get_xdata()), 2.0)
+    np.testing.assert_allclose(np.asarray(heading.lines[0].get_xdata()), 3.0)
     assert [label.get_text() for label in position.get_yticklabels()] == [*logs, "average"]
     with Image.open(path) as image:
         assert min(image.size) >= 900
@@ -112,6 +119,7 @@ def test_a_fleet_may_have_any_size(boats):
 def test_a_gif_plays_in_real_time(tmp_path):
     path = animate(made(n=30), tmp_path / "run.gif")
     with Image.open(path) as film:
+        assert isinstance(film, GifImageFile)
         assert film.size == (640, 480)
         assert film.n_frames == 30
         durations = []
@@ -131,6 +139,7 @@ def test_a_long_run_skips_frames_and_stays_in_real_time(tmp_path, monkeypatch):
     counted = []
     path = animate(made(n=40), tmp_path / "run.gif", on_frame=lambda done, total: counted.append((done, total)))
     with Image.open(path) as film:
+        assert isinstance(film, GifImageFile)
         assert film.n_frames == 10
         assert film.info["duration"] == 400
     assert counted == [(i, 10) for i in range(1, 11)]

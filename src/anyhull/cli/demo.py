@@ -13,8 +13,7 @@ import numpy as np
 import typer
 
 from anyhull.cli.controllers import controller, run
-from anyhull.cli.output import AsJson, new_table, open_console, print_json, progress
-from anyhull.cli.simulate import check_outputs
+from anyhull.cli.output import AsJson, check_outputs, new_table, open_console, print_json, progress
 from anyhull.log import Log
 from anyhull.paper import IDEAL, PLATFORMS
 from anyhull.reference import rounded_rectangle

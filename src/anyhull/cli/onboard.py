@@ -6,7 +6,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
@@ -15,8 +14,6 @@ import typer
 from anyhull.cli.references import shape
 from anyhull.controller import Controller
 from anyhull.errors import InputError
-from anyhull.log import Log
-from anyhull.onboard.setup import Setup
 from anyhull.reference import Reference
 from anyhull.vessel import Vessel
 
@@ -27,15 +24,6 @@ def check_time_factor(time_factor: float) -> None:
     """Raise for a time factor that cannot be used."""
     if not 0 < time_factor <= 100:
         raise InputError(f"time-factor = {time_factor:g}: must be positive and at most 100")
-
-
-def load(name_or_path: str) -> Setup:
-    """The setup of a boat's file or of a vessel of the catalogue, if the solver for its thrusters is installed."""
-    try:
-        from anyhull.onboard import allocation  # noqa: F401
-    except ImportError as error:
-        raise InputError(str(error)) from None
-    return Setup.load(name_or_path)
 
 
 def read_reference(name: str, speed: float | None, laps: float | None) -> tuple[Reference, dict[str, Any]]:
@@ -54,19 +42,6 @@ def warn(vessel: Vessel, reference: Reference | None = None, controller: Control
         print(f"warning: {vessel.name}: {outside.component} = {outside.value:.3g}: {outside.advice}", file=sys.stderr)
     for reason in reference.infeasible(vessel) if reference else []:
         print("warning: infeasible reference:", reason, file=sys.stderr)
-
-
-def write_files(log: Log, plot: Path | None, out: Path | None) -> dict[str, str]:
-    """Write the files that were asked for; their paths by content."""
-    files = {}
-    if out:
-        files["log"] = str(log.save(out))
-    if plot:
-        from anyhull import viz
-
-        viz.plot(log, plot)
-        files["plot"] = str(plot)
-    return files
 
 
 @contextmanager

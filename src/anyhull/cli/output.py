@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,6 +16,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from anyhull.errors import InputError
+from anyhull.log import Log
 from anyhull.study.results import finite
 
 WIDTH = 100
@@ -51,3 +55,43 @@ def progress(what: str) -> Iterator[Callable[[float, float], None] | None]:
 def print_json(document: Any) -> None:
     """One JSON document on stdout, with null for infinities and NaN."""
     print(json.dumps(finite(document), indent=2, allow_nan=False))
+
+
+def check_outputs(plot: Path | None, animate: Path | None, out: Path | None) -> None:
+    """Raise before a run if one of its files could not be written after it."""
+    if plot:
+        from anyhull.viz.plots import check_picture
+
+        check_picture(plot)
+    if animate:
+        from anyhull.viz.animation import check_animation
+
+        check_animation(animate)
+    if out and out.suffix != ".npz":
+        raise InputError(f"{out}: a log is saved as a NumPy archive: give a path that ends in .npz")
+    for path in (plot, animate, out):
+        if path:
+            folder = next(parent for parent in path.absolute().parents if parent.exists())
+            try:
+                if path.is_dir():
+                    raise IsADirectoryError(None, "Is a directory")
+                tempfile.TemporaryFile(dir=folder).close()
+            except OSError as error:
+                hint = "give a path in a folder you may write to"
+                raise InputError(f"{path}: cannot be written: {error.strerror}; {hint}") from None
+
+
+def write_files(log: Log, plot: Path | None, animate: Path | None, out: Path | None) -> dict[str, str]:
+    """Write the files that were asked for; their paths by content."""
+    from anyhull import viz
+
+    files = {}
+    if out:
+        files["log"] = str(log.save(out))
+    if plot:
+        viz.plot(log, plot)
+        files["plot"] = str(plot)
+    if animate:
+        with progress("drawing frames") as on_frame:
+            files["animation"] = str(viz.animate(log, animate, on_frame=on_frame))
+    return files

@@ -12,12 +12,12 @@ from typing import Annotated
 import typer
 
 from anyhull.cli.controllers import controller, names
-from anyhull.cli.onboard import TimeFactor, check_time_factor, load, read_reference, until_signal, warn, write_files
-from anyhull.cli.output import AsJson, open_console, print_json
-from anyhull.cli.simulate import check_outputs
+from anyhull.cli.onboard import TimeFactor, check_time_factor, read_reference, until_signal, warn
+from anyhull.cli.output import AsJson, check_outputs, open_console, print_json, write_files
 from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError
 from anyhull.onboard.links import UDP
+from anyhull.onboard.setup import Setup
 
 
 def pilot(
@@ -38,7 +38,7 @@ def pilot(
     """Steer a boat along a reference that starts at the origin; SIGINT or SIGTERM ramp down and end the run."""
     check_outputs(plot, None, out)
     check_time_factor(time_factor)
-    setup = load(boat)
+    setup = Setup.load(boat)
     path, asked = read_reference(reference, speed, laps)
     from anyhull.cli.live import Lines, View
     from anyhull.onboard.autopilot import Autopilot
@@ -64,7 +64,7 @@ def pilot(
     if not len(log.time):
         journal.unlink()
         raise InputError(f"{link.peer}: no state received; check that the boat runs and sends to {link.address}")
-    files = write_files(log, plot, out)
+    files = write_files(log, plot, None, out)
     journal.unlink()
     ended = stopped() or autopilot.phase
     followed = log.during(log.about["following"]) if log.about["following"] else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,10 +11,10 @@ import typer
 from rich.table import Table
 
 from anyhull.cli.controllers import controller, names, run
-from anyhull.cli.output import AsJson, new_table, open_console, print_json, progress
+from anyhull.cli.output import AsJson, check_outputs, new_table, open_console, print_json, progress, write_files
 from anyhull.cli.references import path_through, shape
 from anyhull.errors import InputError
-from anyhull.log import Log, Metrics
+from anyhull.log import Metrics
 from anyhull.sea import PRESETS, Sea
 from anyhull.vessel import Vessel
 from anyhull.viz.captions import METRICS, sea_label
@@ -73,7 +72,7 @@ def simulate(
         log = run(chosen, boat, path, preset, seed=seed, duration=duration, on_step=on_step)
     asked: dict[str, Any] = {"shape": name} | ({"waypoints": waypoints} if waypoints else {}) | options
     log = replace(log, about=log.about | {"controller": controller_name, "reference": asked})
-    files = _write(log, plot, animate, out)
+    files = write_files(log, plot, animate, out)
     if as_json:
         document = {"vessel": vessel, "controller": controller_name, "reference": asked, "sea": sea, "seed": seed}
         document |= {"duration": duration, "delay": log.about["delay"], "metrics": asdict(log.metrics())}
@@ -84,46 +83,6 @@ def simulate(
     console.print(_table(log.metrics()))
     for what, file in files.items():
         console.print(f"{what}: {file}", soft_wrap=True)
-
-
-def check_outputs(plot: Path | None, animate: Path | None, out: Path | None) -> None:
-    """Raise before a run if one of its files could not be written after it."""
-    if plot:
-        from anyhull.viz.plots import check_picture
-
-        check_picture(plot)
-    if animate:
-        from anyhull.viz.animation import check_animation
-
-        check_animation(animate)
-    if out and out.suffix != ".npz":
-        raise InputError(f"{out}: a log is saved as a NumPy archive: give a path that ends in .npz")
-    for path in (plot, animate, out):
-        if path:
-            folder = next(parent for parent in path.absolute().parents if parent.exists())
-            try:
-                if path.is_dir():
-                    raise IsADirectoryError(None, "Is a directory")
-                tempfile.TemporaryFile(dir=folder).close()
-            except OSError as error:
-                hint = "give a path in a folder you may write to"
-                raise InputError(f"{path}: cannot be written: {error.strerror}; {hint}") from None
-
-
-def _write(log: Log, plot: Path | None, animate: Path | None, out: Path | None) -> dict[str, str]:
-    """Write the files that were asked for; their paths by content."""
-    from anyhull import viz
-
-    files = {}
-    if out:
-        files["log"] = str(log.save(out))
-    if plot:
-        viz.plot(log, plot)
-        files["plot"] = str(plot)
-    if animate:
-        with progress("drawing frames") as on_frame:
-            files["animation"] = str(viz.animate(log, animate, on_frame=on_frame))
-    return files
 
 
 def _table(metrics: Metrics) -> Table:

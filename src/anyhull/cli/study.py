@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anyhull.cli.output import AsJson, new_table, open_console, print_json
-from anyhull.cli.train import display, no_output
+from anyhull.cli.train import Cache, display, no_output
 from anyhull.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def study(
     ] = False,
     render: Annotated[bool, typer.Option("--render", help="Run nothing: tables from the existing results.")] = False,
     job: Annotated[list[str] | None, typer.Option("--job", help="Run this job only; repeat for more.")] = None,
+    cache: Cache = True,
     commit: Annotated[str | None, typer.Option(help="Commit to record where there is no git repository.")] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="The report of all as Markdown; by default docs/results.md.")
@@ -67,7 +68,7 @@ def study(
         selected = jobs.select(studies, job or ())
         work = work or Path("runs/quick" if quick else "runs/study")
         with no_output(), display("study") as report:
-            plan = Plan(folder, work, seeds or (2 if quick else 0), quick, commit, report, _log)
+            plan = Plan(folder, work, seeds or (2 if quick else 0), quick, commit, report, _log, cache)
             skipped = jobs.run(selected, plan)
     found = {name: result for name, result in jobs.load(folder).items() if result.study in studies}
     made = tables.of(found)

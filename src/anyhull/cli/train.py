@@ -23,6 +23,8 @@ from anyhull.paper import IDEAL
 if TYPE_CHECKING:
     from anyhull.learn.trainer import Report
 
+Cache = Annotated[bool, typer.Option(help="Keep compiled programs in the user's cache folder for the next run.")]
+
 
 def train(
     method: Annotated[
@@ -55,9 +57,7 @@ def train(
     ] = None,
     processes: Annotated[int | None, typer.Option(min=1, help="How many they are.")] = None,
     process: Annotated[int | None, typer.Option(min=0, help="Which of them this one is, from 0.")] = None,
-    cache: Annotated[
-        bool, typer.Option(help="Keep compiled programs in the user's cache folder for the next run.")
-    ] = True,
+    cache: Cache = True,
     as_json: AsJson = False,
 ) -> None:
     """Train a policy."""

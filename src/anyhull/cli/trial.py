@@ -12,15 +12,15 @@ import typer
 
 from anyhull import paper
 from anyhull.cli.controllers import controller, names
-from anyhull.cli.onboard import load, read_reference, warn, write_files
-from anyhull.cli.output import AsJson, new_table, open_console, print_json, progress
-from anyhull.cli.simulate import check_outputs
+from anyhull.cli.onboard import read_reference, warn
+from anyhull.cli.output import AsJson, check_outputs, new_table, open_console, print_json, progress, write_files
 from anyhull.errors import RunError
 from anyhull.twin.water import WATERS, Water
 from anyhull.viz.captions import METRICS
 
 if TYPE_CHECKING:
     from anyhull.twin.report import Report
+from anyhull.onboard.setup import Setup
 
 
 def trial(
@@ -38,7 +38,7 @@ def trial(
 ) -> None:
     """Run sea trials: the loop as on the boat, around a twin that differs from the training model."""
     check_outputs(plot, None, out)
-    setup = load(vessel)
+    setup = Setup.load(vessel)
     water = Water.preset(sea)
     path, asked = read_reference(reference, speed, laps)
     from anyhull.twin.report import report
@@ -57,7 +57,7 @@ def trial(
             except RuntimeError as error:
                 raise RunError(str(error)) from error
             logs.append(replace(log, about=log.about | {"controller": controller_name, "sea_name": sea}))
-    files = write_files(logs[0], plot, out)
+    files = write_files(logs[0], plot, None, out)
     found = report(logs)
     if as_json:
         each = [

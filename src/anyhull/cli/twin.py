@@ -10,10 +10,11 @@ from typing import Annotated
 
 import typer
 
-from anyhull.cli.onboard import TimeFactor, check_time_factor, load, until_signal, warn
+from anyhull.cli.onboard import TimeFactor, check_time_factor, until_signal, warn
 from anyhull.cli.output import AsJson, print_json
 from anyhull.errors import InputError
 from anyhull.onboard.messages import MAX_INTEGER
+from anyhull.onboard.setup import Setup
 from anyhull.twin.water import WATERS, Water
 
 
@@ -31,7 +32,7 @@ def twin(
     check_time_factor(time_factor)
     if not duration > 0:
         raise InputError(f"duration = {duration:g}: must be positive")
-    setup = load(vessel)
+    setup = Setup.load(vessel)
     water = Water.preset(sea)
     from anyhull.onboard.links import UDP
     from anyhull.twin.serve import serve

@@ -253,14 +253,14 @@ class TrackingEnv:
     def observe(self, state: EnvState) -> Float[Array, " 72"]:
         """The base observation o."""
         boat = self._measured(state.boat, state.sensor_error)
-        return jnp.asarray(observation.pack(observation.observe(boat[:3], boat[3:], state.window, state.commands[0])))
+        seen = observation.observe(boat[:3], boat[3:], state.window, state.commands[0])
+        return jnp.asarray(observation.pack(seen))
 
     def history(self, state: EnvState) -> Float[Array, " 9"]:
         """The history feature h."""
         boat = self._measured(state.boat, state.sensor_error)
-        return jnp.asarray(
-            observation.pack(observation.history(boat[:3], state.previous_pose, boat[3:], state.commands[0]))
-        )
+        seen = observation.history(boat[:3], state.previous_pose, boat[3:], state.commands[0])
+        return jnp.asarray(observation.pack(seen))
 
     def privileged(self, state: EnvState) -> Float[Array, " p"]:
         """What the encoder reads: e on a logarithmic scale; then delay, current in the body frame and force."""

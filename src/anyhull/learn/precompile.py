@@ -47,24 +47,18 @@ def precompile(
 ) -> Iterator[list[Programs]]:
     """The programs of the phases that are wanted, in their order, for `count` runs side by side.
 
-    Starts and measures, lowered by `lower_measure` for a policy of zeros, only go into JAX's cache.
+    Measures, which `lower_measure` lowers for a policy of zeros, are compiled into JAX's cache alone.
     """
-    pool, programs, policy = ThreadPoolExecutor(1), [], None
-    beside = may_compile_beside()
-    lowered: list[tuple[Future[Any], Sequence[Any]]] = []
+    pool, traced, policy = ThreadPoolExecutor(1), [], None
     try:
         for phase, key, want in zip(phases, keys, wanted, strict=True):
             state = jax.eval_shape(phase.initial, key, policy)
-            iterate = pool.submit(distributed.lower(phase.iterate, state, count).compile if want else _nothing)
+            iterate: Any = pool.submit(distributed.lower(phase.iterate, state, count).compile) if want else None
             shapes = jax.eval_shape(phase.policy, state)
             policy = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
             one = jax.tree.map(lambda leaf: leaf[0], policy) if count > 1 else policy
-            measure: Future[Any] = Future()
-            lowered.append((measure, lower_measure(one) if want and beside else ()))
-            programs.append(Programs(iterate, measure))
-        for measure, several in lowered:
-            pool.submit(_compile_all, several, measure)
-        yield programs
+            traced.append((iterate, lower_measure(one) if want and may_compile_beside() else ()))
+        yield [Programs(iterate, pool.submit(_compile, measures)) for iterate, measures in traced]
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # but the process does not end before what is begun has
 
@@ -75,13 +69,6 @@ def may_compile_beside() -> bool:
     return jax.default_backend() != "cpu" and jax.device_count() == 1 and cached
 
 
-def _compile_all(lowered: Sequence[Any], done: Future[Any]) -> None:
-    try:
-        for program in lowered:
-            program.compile()
-    finally:
-        done.set_result(None)
-
-
-def _nothing() -> Any:
-    return None
+def _compile(lowered: Sequence[Any]) -> None:
+    for program in lowered:
+        program.compile()

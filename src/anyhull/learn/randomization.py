@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -83,18 +84,18 @@ class Randomization:
         alpha_u = between(*self.alpha_u, uniforms[0])
         alpha_v = jnp.clip(alpha_u * between(*SWAY_SHARE, uniforms[1]), *self.alpha_v)
         alpha_r = between(*self.alpha_r, uniforms[2])
-        inv_tau_u = alpha_u / between(*TOP_SPEED["u"], uniforms[3])
-        inv_tau_v = alpha_v / between(*TOP_SPEED["v"], uniforms[4])
+        inv_tau_u = jnp.clip(alpha_u / between(*TOP_SPEED["u"], uniforms[3]), *self.inv_tau_u)
+        inv_tau_v = jnp.clip(alpha_v / between(*TOP_SPEED["v"], uniforms[4]), *self.inv_tau_v)
         slowest = jnp.maximum(TOP_SPEED["r"][0], alpha_r / self.inv_tau_r[1])
-        inv_tau_r = alpha_r / between(slowest, TOP_SPEED["r"][1], uniforms[5])
+        inv_tau_r = jnp.clip(alpha_r / between(slowest, TOP_SPEED["r"][1], uniforms[5]), *self.inv_tau_r)
 
         signed = 2 * uniforms[6] - 1
-        # c_rv runs down to the value at which c_ru = -1 / c_rv reaches its own bound.
-        extreme = jnp.where(signed < 0, jnp.log(-self.c_ru[0]), jnp.log(self.c_rv[1]))
-        c_rv = jnp.exp(spread * extreme * signed**3)
+        # c_ru = -1 / c_rv has bounds of its own.
+        low, high = max(self.c_rv[0], -1 / self.c_ru[0]), min(self.c_rv[1], -1 / self.c_ru[1])
+        c_rv = jnp.exp(spread * jnp.where(signed < 0, -math.log(low), math.log(high)) * signed**3)
         # Fx/m11 = alpha_u and Mz/I = alpha_r, so m11/I = alpha_r / (alpha_u · arm).
         c_uv = (1 - c_rv) * alpha_r / (alpha_u * between(*ARM, uniforms[7]))
         # At 0.6 m/s and 0.1 m/s of sway the yaw actuator must at least balance the Munk moment.
-        bound = jnp.minimum(self.c_uv[1], alpha_r / 0.06)
-        c_uv = jnp.clip(c_uv, -bound, bound)
+        bound = alpha_r / 0.06
+        c_uv = jnp.clip(c_uv, jnp.maximum(self.c_uv[0], -bound), jnp.minimum(self.c_uv[1], bound))
         return jnp.stack([alpha_u, alpha_v, alpha_r, inv_tau_u, inv_tau_v, inv_tau_r, c_rv, -1 / c_rv, c_uv])

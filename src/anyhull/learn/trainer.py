@@ -7,6 +7,8 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -85,11 +87,7 @@ def train(
     wanted = [n < phase.iterations for n, phase in zip(distributed.broadcast(*done), parts, strict=True)]
     policy: Any = None
     written: list[Path] = []
-
-    def lower_measure(policy: Any) -> list[Any]:
-        return evaluate.lower_metrics(policy, config)
-
-    with precompile(parts, starts, wanted, count, lower_measure) as programs:
+    with precompile(parts, starts, wanted, count, partial(evaluate.lower_metrics, config=config)) as programs:
         for number, phase in enumerate(parts):
             state = phase.initial(starts[number], policy)
             state = distributed.on_leader(restored, files[number], state) or state
@@ -125,58 +123,56 @@ def run_phase(phase: Phase, state: Any, program: Future[Callable[[Any], Any]], m
     return state
 
 
+@dataclass
 class Monitor:
     """Progress, metrics and checkpoints of one phase: what a run does beside learning."""
 
-    def __init__(
-        self,
-        phase: Phase,
-        config: Config,
-        folder: Path,
-        checkpoint: Path,
-        seeds: int,
-        interval: float,
-        measurable: Future[Any],
-        report: Callable[[Report], None] | None,
-    ) -> None:
-        self._phase, self._config, self._folder, self._checkpoint = phase, config, folder, checkpoint
-        self._seeds, self._interval, self._measurable, self._report = seeds, interval, measurable, report
+    phase: Phase
+    config: Config
+    folder: Path
+    checkpoint: Path
+    seeds: int
+    interval: float
+    """Seconds between checkpoints."""
+    measurable: Future[Any]
+    """Done when measuring a policy has nothing more to compile."""
+    report: Callable[[Report], None] | None
 
     def start(self, done: int) -> None:
         """Begin to count time and iterations."""
-        self._events: Any = distributed.on_leader(event_writer, self._folder / "events")
+        self._events: Any = distributed.on_leader(event_writer, self.folder / "events")
         self._begun, self._started = done, time.monotonic()
         self._saved = self._measured = self._seen = self._started
 
     def plan(self, done: int, count: int) -> tuple[bool, bool, int]:
         """Whether to measure and to save now, and how many iterations to do before the next look."""
-        now, over = time.monotonic(), done == self._phase.iterations
-        pace = int(count * min(LOOK_INTERVAL, self._interval) / (now - self._seen))
-        measure = now - self._measured > self._interval / 2 and self._measurable.done()
-        save = now - self._saved > self._interval
-        return over or measure, over or save, min(max(pace, 1), MAX_ITERATIONS, self._phase.iterations - done)
+        now, over = time.monotonic(), done == self.phase.iterations
+        pace = int(count * min(LOOK_INTERVAL, self.interval) / (now - self._seen))
+        measure = now - self._measured > self.interval / 2 and self.measurable.done()
+        save = now - self._saved > self.interval
+        return over or measure, over or save, min(max(pace, 1), MAX_ITERATIONS, self.phase.iterations - done)
 
     def look(self, done: int, values: dict[str, float], measured: Any, saved: Any) -> None:
         """Check, measure, log, report and save, of the states that are given for it."""
-        phase, seeds = self._phase, self._seeds
+        phase, seeds = self.phase, self.seeds
         if lost := [name for name, value in values.items() if not np.isfinite(value)]:
-            message = f"{self._folder}: {phase.name} diverged by iteration {done}: {', '.join(lost)} not finite"
+            message = f"{self.folder}: {phase.name} diverged by iteration {done}: {', '.join(lost)} not finite"
             raise RunError(f"{message}; try a smaller learning rate")
         rate = (done - self._begun) * phase.steps * seeds / (time.monotonic() - self._started)
         errors = None
         if measured is not None:
-            wait([self._measurable])
+            wait([self.measurable])
             first = policies(jax.device_get(phase.policy(measured)), seeds)[0]
-            errors, suffix = evaluate.tracking_metrics(first, self._config), "_seed_0" * (seeds > 1)
+            errors, suffix = evaluate.tracking_metrics(first, self.config), "_seed_0" * (seeds > 1)
             values |= {name + suffix: errors[name] for name in ("position_cm", "heading_deg")}
             self._measured = time.monotonic()
         for name, value in values.items() if self._events else ():
             self._events.add_scalar(f"{phase.name}/{name}", value, done * phase.steps)
-        if self._report:
+        if self.report:
             left = (phase.iterations - done) * phase.steps * seeds / rate
-            self._report(Report(phase.name, done, phase.iterations, rate, left, values, errors, seeds))
+            self.report(Report(phase.name, done, phase.iterations, rate, left, values, errors, seeds))
         if saved is not None:
-            checkpoints.save_state(self._checkpoint, saved, {"iteration": done})
+            checkpoints.save_state(self.checkpoint, saved, {"iteration": done})
             self._saved = time.monotonic()
         if self._events and done == phase.iterations:
             self._events.close()

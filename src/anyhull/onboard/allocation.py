@@ -28,8 +28,8 @@ from anyhull.thrusters import APOTHEM, NORMALS, REST, Thruster, reaches
 
 try:
     import daqp
-except ImportError:  # pragma: no cover
-    raise ImportError("allocation needs the solver DAQP: pip install 'anyhull[onboard]'") from None
+except ImportError:
+    daqp = None
 
 YAW_WEIGHT = 30.0
 """Weight of an error in yaw over one in surge or sway, each as a fraction of the layout's strength."""
@@ -57,6 +57,8 @@ class Allocator:
     """Splits body forces among the thrusters of one boat, within their limits and rates."""
 
     def __init__(self, thrusters: Sequence[Thruster], period: float = PERIOD) -> None:
+        if daqp is None:
+            raise InputError("allocation needs the solver DAQP, which is not installed: pip install 'anyhull[onboard]'")
         if not thrusters:
             raise InputError("thrusters = []: must hold at least one to allocate forces to")
         self.thrusters = tuple(thrusters)

@@ -41,6 +41,8 @@ class Plan:
     """Called with the progress of a training run."""
     log: Callable[[str], None] = lambda line: None
     """Called with a line when a job starts, ends or is skipped."""
+    cache: bool = False
+    """Whether to keep compiled programs for the next run."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,10 @@ def tiny(config: Config) -> Config:
 def train(job: TrainJob, plan: Plan) -> tuple[dict[str, Any], dict[str, Any], bool]:
     """Train, or resume, and evaluate: the rows, the config, and whether the run was resumed."""
     from anyhull.learn import checkpoints, trainer
+    from anyhull.learn.precompile import use_cache
 
+    if plan.cache:
+        use_cache()
     configs = job.configs(plan.quick)
     folder = plan.work / job.name
     resumed = (folder / "config.json").exists()
