@@ -121,7 +121,7 @@ def test_a_state_comes_back_bit_for_bit_from_its_shapes_alone(tmp_path):
     [
         (lambda s: s._replace(values=s.values[:2]), r"tensor 'values' = float32\[5\]: must be float32\[2\]"),
         (lambda s: s._replace(flag=s.flag.astype(jnp.int32)), r"tensor 'flag' = bool\[2\]: must be int32\[2\]"),
-        (lambda s: s._replace(moments=()), "'moments.0.count' is foreign"),
+        (lambda s: s._replace(moments=()), "'moments.0.count' is unexpected"),
         (lambda s: s._replace(flag={"a": s.flag}), "'flag.a' is missing"),
     ],
 )
@@ -137,7 +137,7 @@ def test_a_state_of_another_structure_is_refused(change, complaint, tmp_path):
 def test_a_truncated_file_is_refused(kept, student):
     data = student.read_bytes()
     student.write_bytes(data[: int(kept * len(data))])
-    with pytest.raises(InputError, match=r"policy\.safetensors: cut short"):
+    with pytest.raises(InputError, match=r"policy\.safetensors: truncated"):
         checkpoints.load_policy(student)
 
 
@@ -163,7 +163,7 @@ def test_damaged_tensors_are_refused(student):
     data = bytearray(student.read_bytes())
     data[-1] ^= 1
     student.write_bytes(data)
-    with pytest.raises(InputError, match=r"policy\.safetensors: sha256 = '[0-9a-f]{64}': is not that of its tensors"):
+    with pytest.raises(InputError, match=r"policy\.safetensors: sha256 = '[0-9a-f]{64}': does not match its tensors"):
         checkpoints.load_policy(student)
 
 

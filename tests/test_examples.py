@@ -55,8 +55,8 @@ def test_own_boat_prints_why_a_speed_is_infeasible_and_stops_at_the_jetty(tmp_pa
     assert "inside the envelope of the policy\n" in out
     # Drag at 1.2 m/s: 5 · 1.2 + 12 · 1.2² = 23.3 N of 20 N in surge, from the start on.
     surge, sway = re.findall(r"^infeasible at 1\.2 m/s: My catamaran: (.+)$", out, re.MULTILINE)
-    assert surge.endswith("at t = 0.0 s need 23.3 N in surge: 116 % of what it has")
-    assert re.search(r"at t = 11\.0 s need 17\.1 N in sway: 122 % of what it has$", sway)
+    assert surge.endswith("at t = 0.0 s need 23.3 N in surge: 116 % of the limit")
+    assert re.search(r"at t = 11\.0 s need 17\.1 N in sway: 122 % of the limit$", sway)
     found = re.search(r"at 0\.6 m/s: ([\d.]+) cm on average, ([\d.]+) cm at the jetty", out)
     assert found is not None
     tour, jetty = found.groups()

@@ -187,9 +187,9 @@ def test_a_policy_file_that_is_damaged_foreign_newer_older_or_unknown_is_refused
             Pilot.load(path, Vessel.load("roboat-1"))
 
     path.write_bytes(content[: len(content) // 2])
-    refused("cut short, or not a safetensors file")
+    refused("truncated, or not a safetensors file")
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))  # one bit of a weight
-    refused("sha256 = '[0-9a-f]{64}': is not that of its tensors: the file is damaged")
+    refused("sha256 = '[0-9a-f]{64}': does not match its tensors: the file is damaged")
     tensors, about = {"a": np.zeros(3, np.float32)}, {"kind": "student"}
     save_file(tensors, path)
     refused("not a file of anyhull")

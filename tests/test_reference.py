@@ -95,18 +95,18 @@ def test_an_infeasible_reference_is_reported_with_axis_time_and_share():
     # or 1.5 s, the yaw rate is 1 rad/s: m11 u r = 44 kg · 2 m/s · 1 rad/s = 88 N in sway of its 40 N.
     surge, sway = rounded_rectangle(speed=2).infeasible(platform)
     motion = "Platform A: surge 2.00 m/s, sway 0.00 m/s and yaw"
-    assert surge == f"{motion} 0.00 rad/s at t = 0.0 s need 108 N in surge: 270 % of what it has"
-    assert sway == f"{motion} 1.00 rad/s at t = 1.5 s need 88 N in sway: 220 % of what it has"
+    assert surge == f"{motion} 0.00 rad/s at t = 0.0 s need 108 N in surge: 270 % of the limit"
+    assert sway == f"{motion} 1.00 rad/s at t = 1.5 s need 88 N in sway: 220 % of the limit"
     # 0.6 m/s on a circle of 5 cm is 12 rad/s. Sway: 13 kg · 0.6 m/s · 12 rad/s = 93.6 N of its 40 N. Yaw: 0.8 kg·m²/s
     # · 12 rad/s = 9.6 N·m of its 27 N·m, which is feasible.
     (turn,) = circle(0.05, speed=0.6).infeasible(Vessel.load("roboat-1"))
     motion = "Roboat 1: surge 0.60 m/s, sway 0.00 m/s and yaw 12.00 rad/s"
-    assert turn == f"{motion} at t = 0.0 s need 93.6 N in sway: 234 % of what it has"
+    assert turn == f"{motion} at t = 0.0 s need 93.6 N in sway: 234 % of the limit"
     # At 1.8 m/s, 36 rad/s: 13 kg · 1.8 m/s · 36 rad/s = 842 N in sway, and 28.8 N·m in yaw, which is infeasible too.
     axes = [reason.split(" in ")[1] for reason in circle(0.05, speed=1.8).infeasible(Vessel.load("roboat-1"))]
-    assert axes == ["sway: 2106 % of what it has", "yaw: 107 % of what it has"]
+    assert axes == ["sway: 2106 % of the limit", "yaw: 107 % of the limit"]
     (sideways,) = line(heading=math.pi / 2, speed=0.3).infeasible(Vessel.load("otter-0"))
-    assert sideways.endswith(" N in sway: it has none")
+    assert sideways.endswith(" N in sway: the limit is zero")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_an_infeasible_reference_is_reported_with_axis_time_and_share():
         (lambda: through([(0, 0)]), r"waypoints of shape \(1, 2\): must be 2 or more pairs"),
         (lambda: through([(0, 0), (0, 0)]), r"waypoints 0 and 1: must not coincide"),
         (lambda: through(POINTS, speed=[1, 2]), r"speed = \[1, 2\]: must be one finite number, or one for each of 4"),
-        (lambda: through(POINTS, speed=0), r"speed = 0: must be positive"),
+        (lambda: through(POINTS, speed=0), r"speed = 0: must not be negative, nor zero"),
         (lambda: through(POINTS, closed=True, laps=-1), r"laps = -1: must be a positive number"),
         (lambda: hold((1, 2)), r"pose = \(1, 2\): must be three finite numbers"),
     ],

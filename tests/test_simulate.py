@@ -62,7 +62,7 @@ def test_a_log_file_that_is_damaged_foreign_or_newer_is_refused(log, tmp_path):
     path = log.save(tmp_path / "run.npz")
     whole_file = path.read_bytes()
     path.write_bytes(whole_file[: len(whole_file) // 2])
-    with pytest.raises(InputError, match=r"run\.npz: not a log of a run, or a damaged one"):
+    with pytest.raises(InputError, match=r"run\.npz: not a log of a run, or damaged"):
         Log.load(path)
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     with pytest.raises(InputError, match=r"other\.npz: not a log of a run"):

@@ -56,7 +56,7 @@ def save_file(tensors, path, metadata):
 
 policy_file.save_file = save_file
 if not resume and jax.device_count() == 1:  # as on a GPU, and without it when resumed: the weights are the same
-    precompile.may_compile_beside = lambda: True
+    precompile._beside = lambda: True
 if not measured:
     evaluate.tracking_metrics = lambda *_: {"position_cm": 0.0, "heading_deg": 0.0}
     evaluate.policy_metrics = lambda *_: {}
@@ -194,7 +194,7 @@ def test_vessels_side_by_side_are_each_their_own(tmp_path, monkeypatch):
         trainer.train(dict(reversed(configs.items())), tmp_path / "both", seeds=2, resume=True)
     wider = presets.override(configs["roboat-3"], "ppo.learning_rate=1e-3")
     with pytest.raises(
-        InputError, match=r"configs platform-a, roboat-3: may differ in environment\.randomization\.center alone"
+        InputError, match=r"configs platform-a, roboat-3: may differ only in environment\.randomization\.center"
     ):
         trainer.train(configs | {"roboat-3": wider}, tmp_path / "none")
 
@@ -240,7 +240,7 @@ def alone(phase, folder, monkeypatch, measure, every, report):
     program.set_result(jax.jit(phase.iterate))
     state = distributed.shard(phase.initial(None, None), 1)
     place = folder, folder / "checkpoint.safetensors", 1, every
-    monitor = trainer.Monitor(phase, presets.paper("teacher"), *place, measure, report)
+    monitor = trainer.Monitor(phase, presets.paper("teacher"), *place, [measure], report)
     return trainer.run_phase(phase, state, program, monitor), len(measured)
 
 
@@ -335,11 +335,14 @@ def test_training_is_a_pure_function_of_key_and_config(unbroken):
         (["teacher", "--set", "ppo.num_envs=many"], "ppo.num_envs=many"),
         (["teacher", "--set", "ppo.gamma"], "must be"),
         (["teacher", "--processes", "2"], "need a coordinator"),
-        (["teacher", "--coordinator", "localhost:1234"], "give the number of processes"),
+        (["teacher", "--coordinator", "localhost:1234"], "give processes and process too"),
         (["teacher", "--coordinator", "localhost", "--processes", "2", "--process", "0"], "must be ADDRESS:PORT"),
         (["teacher", "--coordinator", "localhost:1", "--processes", "2", "--process", "2"], "must be from 0 to 1"),
         (["teacher", "--coordinator", "no.invalid:1234", "--processes", "2", "--process", "1"], "no.invalid"),
-        (["teacher", "--coordinator", "auto", "--process", "0"], "found, not given"),
+        (
+            ["teacher", "--coordinator", "auto", "--process", "0"],
+            "processes and process are detected and must not be given",
+        ),
         (["teacher", "--coordinator", "auto"], "cannot be joined"),
     ],
 )

@@ -120,7 +120,10 @@ def test_a_good_file_loads_with_its_thrusters(tmp_path):
         (("X_u = 3", 'X_u = "3"'), "boat.toml: X_u = '3': must be a finite number"),
         (("X_u = 3", "X_u = true"), "boat.toml: X_u = True: must be a finite number"),
         (("Y_vdot = -5", "Y_vdot = 12"), "boat.toml: Y_vdot = 12: must be less than m = 10"),
-        (("X_u = 3", "X_u = 3\nX_uu = -1"), "boat.toml: X_uu = -1: must be large enough that the drag never pushes"),
+        (
+            ("X_u = 3", "X_u = 3\nX_uu = -1"),
+            "boat.toml: X_uu = -1: must be large enough that the drag always decelerates",
+        ),
         (("Fy = 10", "Fy = 0"), "boat.toml: actuation = 'full': must be 'under' for a boat with Fy = 0"),
         (("m = 10", "m = = 10"), "boat.toml: not valid TOML"),
         (("Mz = 5", "Mz = 5\nthrusters = 3"), "boat.toml: thrusters = 3: must be a list of tables"),

@@ -1,4 +1,4 @@
-"""Arithmetic that runs on floats, NumPy, JAX and CasADi alike: its types, and the functions that these spell apart."""
+"""Arithmetic for floats, NumPy, JAX and CasADi: its types, and the functions whose names differ between them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 @runtime_checkable
 class Number(Protocol):
-    """A float, a NumPy or JAX array, or a CasADi symbol: whatever the caller computes with."""
+    """A float, a NumPy or JAX array, or a CasADi symbol."""
 
     def __add__(self, other: Any, /) -> Any: ...
     def __radd__(self, other: Any, /) -> Any: ...
@@ -32,14 +32,14 @@ class Number(Protocol):
 
 @runtime_checkable
 class Numbers(Protocol):
-    """Some of them in a row: a tuple or list, or an array along its first axis."""
+    """A sequence of them: a tuple, a list, or an array along its first axis."""
 
     def __getitem__(self, index: Any, /) -> Any: ...
     def __iter__(self) -> Iterator[Any]: ...
 
 
 def namespace(*values: Any) -> Any:
-    """The library whose functions take these values: JAX's or CasADi's where one of them is theirs, else NumPy's."""
+    """The array library of these values: JAX or CasADi if one value belongs to it, else NumPy."""
     for value in values:
         if hasattr(value, "aval"):
             return value.__array_namespace__()
@@ -57,23 +57,23 @@ def sin_cos(angle: Any) -> tuple[Any, Any]:
 
 
 def clip(value: Any, low: Any, high: Any) -> Any:
-    """`value`, no less than `low` and no more than `high`; not for CasADi, which needs no bounds inside a model."""
+    """`value` limited to [`low`, `high`]; not for CasADi, whose models need no bounds."""
     xp = namespace(value, low, high)
     return xp.minimum(xp.maximum(value, low), high)
 
 
 def wrap(angle: Any) -> Any:
-    """The same direction in [-pi, pi)."""
+    """The angle wrapped to [-pi, pi)."""
     return (angle + math.pi) % (2 * math.pi) - math.pi
 
 
 def to_body(x: Number, y: Number, psi: Number) -> tuple[Any, Any]:
-    """A vector of the inertial frame in the frame of a body with heading psi, R(psi)ᵀ (x, y)."""
+    """An inertial-frame vector in the body frame at heading psi, R(psi)ᵀ (x, y)."""
     sin, cos = sin_cos(psi)
     return cos * x + sin * y, cos * y - sin * x
 
 
 def to_inertial(x: Number, y: Number, psi: Number) -> tuple[Any, Any]:
-    """A vector of the frame of a body with heading psi in the inertial frame, R(psi) (x, y)."""
+    """A body-frame vector at heading psi in the inertial frame, R(psi) (x, y)."""
     sin, cos = sin_cos(psi)
     return cos * x - sin * y, sin * x + cos * y

@@ -1,4 +1,4 @@
-"""The interface of everything that drives a boat."""
+"""The interface of every controller."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from anyhull.errors import InputError
 from anyhull.reference import PREVIEW
 
 SHAPES = {"pose": (3,), "velocity": (3,), "window": (PREVIEW + 1, 6)}
-"""Of the inputs of a step."""
+"""Shapes of the inputs of `Controller.step`."""
 
 
 class Controller(Protocol):
     """Steers one boat: `reset` before a run, then `step` once per control period."""
 
     def reset(self) -> None:
-        """Forget the last run."""
+        """Clear the internal state before a new run."""
 
     def step(self, pose: ArrayLike, velocity: ArrayLike, window: ArrayLike) -> Array:
         """The normalized command in [-1, 1]³ for the coming period.
@@ -31,15 +31,15 @@ class Controller(Protocol):
 
 
 def check_inputs(pose: ArrayLike, velocity: ArrayLike, window: ArrayLike) -> tuple[Array, Array, Array]:
-    """The inputs of a step as float64 arrays; an error names the one with a wrong shape or a number that is none."""
+    """The inputs of a step as float64 arrays; raises for a wrong shape or a non-finite value."""
     arrays = []
     for name, value, shape in zip(SHAPES, (pose, velocity, window), SHAPES.values(), strict=True):
         array = np.asarray(value, dtype=np.float64)
         if array.shape != shape:
             raise InputError(f"{name} of shape {array.shape}: must have shape {shape}")
-        # The sum of squares is finite unless a number is not, or is huge: a quarter of the time of looking at each.
+        # A finite sum of squares implies finite elements, in a quarter of the time of np.isfinite.
         if not math.isfinite(np.vdot(array, array)) and not np.isfinite(array).all():
-            place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-            raise InputError(f"{name}{list(place)} = {array[place]}: must be a finite number")
+            index = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            raise InputError(f"{name}{list(index)} = {array[index]}: must be a finite number")
         arrays.append(array)
     return arrays[0], arrays[1], arrays[2]

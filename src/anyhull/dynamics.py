@@ -1,7 +1,7 @@
 """Equations of motion and their integration, written once for floats, NumPy, JAX and CasADi.
 
 A state is six numbers (x, y, psi, u, v, r): pose in the inertial frame (m, m, rad), velocity in the body
-frame (m/s, m/s, rad/s). Numbers may be arrays of any one shape, so that a tuple of arrays is a fleet.
+frame (m/s, m/s, rad/s). Numbers may be arrays of one common shape, so a tuple of arrays is a batch of boats.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def acceleration(
 
 
 def physical_acceleration(through_water: Numbers, tau: Numbers, vessel: Vessel) -> tuple[Any, Any, Any]:
-    """Body-frame acceleration M⁻¹(tau - N(nu_r) nu_r) from theta itself; `tau` in N, N, N·m."""
+    """Body-frame acceleration M⁻¹(tau - N(nu_r) nu_r) from the physical parameters theta; `tau` in N, N, N·m."""
     u, v, r = through_water
     b = vessel
     rows = (
@@ -95,13 +95,13 @@ def derivative(
 def rk4(rate: Callable[[State], Numbers], state: Numbers, dt: Any) -> State:
     """One step of the classical fourth-order Runge-Kutta method."""
 
-    def moved(by: Any, slope: Numbers) -> State:
-        return tuple(s + by * k for s, k in zip(state, slope, strict=True))
+    def euler(h: Any, slope: Numbers) -> State:
+        return tuple(s + h * k for s, k in zip(state, slope, strict=True))
 
     k1 = rate(tuple(state))
-    k2 = rate(moved(dt / 2, k1))
-    k3 = rate(moved(dt / 2, k2))
-    k4 = rate(moved(dt, k3))
+    k2 = rate(euler(dt / 2, k1))
+    k3 = rate(euler(dt / 2, k2))
+    k4 = rate(euler(dt, k3))
     slopes = zip(state, k1, k2, k3, k4, strict=True)
     return tuple(s + dt / 6 * (a + 2 * (b + c) + d) for s, a, b, c, d in slopes)
 
@@ -114,12 +114,12 @@ def step(
     drag: tuple[Numbers, Numbers] = NO_DRAG,
     dt: float = PERIOD,
 ) -> State:
-    """The state after `dt`, with each of `forces` held over an equal part of it, one RK4 step a part."""
+    """The state after `dt`: one RK4 step for each of `forces`, held constant over equal parts of `dt`."""
     for force in forces:
         state = rk4(lambda s, f=force: derivative(s, f, e, current, drag), state, dt / len(forces))  # type: ignore[misc]
     return tuple(state)
 
 
 def substeps(vessel: Vessel, dt: float = PERIOD) -> int:
-    """How many RK4 steps of `dt` keep within `SUBSTEP` and, for stiffer boats, within 0.7 / damping rate."""
+    """Number of RK4 steps in `dt`: each at most `SUBSTEP` and, for stiff boats, 0.7 / damping rate."""
     return max(math.ceil(dt / SUBSTEP - 1e-9), math.ceil(dt * vessel.stiffness / 0.7))

@@ -1,4 +1,4 @@
-"""The exceptions that are answered in one line: a person's mistake, and a run that went wrong."""
+"""Exceptions that the command line reports in one line: invalid input, and a failed run."""
 
 import difflib
 from collections.abc import Iterable
@@ -9,12 +9,12 @@ class InputError(ValueError):
 
 
 class RunError(RuntimeError):
-    """A run that could not be finished, though the input was in order."""
+    """A run that failed although its input was valid."""
 
 
 def unknown(kind: str, name: str, accepted: Iterable[str], hint: str | None = None) -> str:
-    """What to say of a name that is none of the accepted ones: the nearest of them, and all of them or a `hint`."""
+    """The message for an unknown name: the closest accepted name, then all accepted names or a `hint`."""
     names = list(accepted)
-    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.4)
-    nearest = f"did you mean {near[0]!r}? " if near else ""
-    return f"{kind} {name!r} is unknown: {nearest}{hint or 'accepted are ' + ', '.join(names)}"
+    matches = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.4)
+    suggestion = f"did you mean {matches[0]!r}? " if matches else ""
+    return f"{kind} {name!r} is unknown: {suggestion}{hint or 'accepted are ' + ', '.join(names)}"

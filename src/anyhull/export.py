@@ -95,7 +95,7 @@ def build(pilot: Pilot) -> Any:
     if memory and parts.head:
         latent = _mlp(graph, parts.head, memory)
     elif parts.fixed_latent.size:
-        # The same row for each boat: a product with zeros takes the number of boats from the velocity.
+        # The constant latent for each boat: a product with zeros gets the batch size from the velocity.
         zeros = graph.constant(np.zeros((3, parts.fixed_latent.size), np.float32))
         latent = graph("Gemm", velocity, zeros, graph.constant(parts.fixed_latent))
     factors = None
@@ -149,13 +149,13 @@ def _features(
     pose_error, poses_ahead, *moved = graph.split(graph.reshape(relative, [-1, sum(sizes)]), sizes)
     flat = graph.reshape(graph.single(velocities), [-1, 3 + 3 * PREVIEW])
     reference_velocity, velocities_ahead = graph.split(flat, [3, 3 * PREVIEW])
-    # Errors and history are scaled by the same nodes, since each node of so small a graph costs half a microsecond.
+    # Errors and history share the scaling nodes, since each node takes about half a microsecond.
     inputs, factors = [pose_error, graph("Sub", reference_velocity, velocity)], [scales.error] * 6
     if moved:
         gain = graph("Add", velocity, graph("Mul", moved[0], graph.constant(np.float32(1 / PERIOD))))
         # Without any motion the previous pose is unknown, and the gain is zero.
-        known = graph("Greater", graph("ReduceSumSquare", moved[0], axes=[1]), graph.constant(np.float32(STILL**2)))
-        inputs += [graph("Where", known, gain, graph.constant(np.float32(0))), velocity, previous_command]
+        has_past = graph("Greater", graph("ReduceSumSquare", moved[0], axes=[1]), graph.constant(np.float32(STILL**2)))
+        inputs += [graph("Where", has_past, gain, graph.constant(np.float32(0))), velocity, previous_command]
         factors += np.repeat([scales.gain, scales.velocity, scales.command], 3).tolist()
     scaled = graph("Mul", graph("Concat", *inputs, axis=1), graph.constant(np.array(factors, np.float32)))
     errors, *h = graph.split(graph("Asinh", scaled), [ERRORS.stop, HISTORY_SIZE]) if moved else [graph("Asinh", scaled)]
@@ -165,7 +165,7 @@ def _features(
 
 AHEAD = np.arange(OBSERVATION_SIZE)[OBSERVATION.lookahead].reshape(PREVIEW, 6)
 ORDER = np.r_[: AHEAD[0, 0], AHEAD[:, :3].ravel(), AHEAD[:, 3:].ravel(), OBSERVATION.previous]
-"""Order of the packed observation in the graph: of the periods ahead first all poses, then all velocities."""
+"""Order of the packed observation in the graph: the lookahead has all poses first, then all velocities."""
 
 
 def _reordered(layers: list[Layer]) -> list[Layer]:
@@ -182,7 +182,7 @@ def _mlp(graph: _Graph, layers: list[Layer], x: Any, factors: str | None = None)
 
 
 def _gru(graph: _Graph, cell: Cell, h: str, memory: str) -> str:
-    """The memory (n, m) after the history; ONNX's own GRU takes twice as long for a single step."""
+    """The memory (n, m) after the history; the ONNX operator GRU takes twice as long for a single step."""
     size = cell.bias_n.size
     weight_ih, weight_hh = cell.weight_ih.T, cell.weight_hh.T
     both = np.concatenate([weight_ih, weight_hh])[:, : 2 * size]

@@ -1,4 +1,4 @@
-"""Writing files so that a reader never sees half of one."""
+"""Atomic file writes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from anyhull.errors import InputError
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[Path]:
-    """A temporary path beside `path` to write to; it replaces `path` when the block ends well, else it is removed."""
+    """A temporary path in the same folder; it replaces `path` if the block succeeds, else it is removed."""
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
             raise IsADirectoryError(None, "Is a directory")
-        # The suffix stays, since writers choose the format by it.
+        # The suffix is kept, since writers select the format by it.
         handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
     except OSError as error:
         raise InputError(

@@ -1,7 +1,7 @@
 """Gymnasium environments over the tracking task: `anyhull/Tracking-v0`, one boat or many, vectorized.
 
-An episode is terminated when the boat strays too far and truncated when its time is up. `info["privileged"]` holds
-the nine components e that a teacher may see, `info["history"]` the adapter's feature, `info["terms"]` the reward by
+An episode terminates when the position error exceeds its limit and is truncated at the time limit.
+`info["privileged"]` holds the nine components e, `info["history"]` the adapter's feature, `info["terms"]` the reward by
 name. A vector environment resets in the same step: the last observation of an episode is in `info["final_obs"]`.
 """
 
@@ -31,7 +31,7 @@ Arrays = NDArray[np.float32]
 
 
 class _Compiled:
-    """The compiled environment for so many boats, and its source of randomness."""
+    """The compiled environment for `count` boats, and its PRNG key."""
 
     def __init__(self, count: int, sea: str | Sea, vessel: str | Vessel | None, progress: float) -> None:
         self.count = count
@@ -48,13 +48,13 @@ class _Compiled:
             draws = env.draws(key, (count,))
             return jax.vmap(lambda f, a, d: env.step(f, a, d, progress))(state, actions, draws)
 
-        def look(state: EnvState) -> tuple[jax.Array, jax.Array]:
+        def features(state: EnvState) -> tuple[jax.Array, jax.Array]:
             return jax.vmap(env.observe)(state), jax.vmap(env.history)(state)
 
         @jax.jit
         def begin(key: jax.Array) -> Any:
             state = reset(key)
-            return state, *look(state)
+            return state, *features(state)
 
         @partial(jax.jit, donate_argnums=0)
         def advance(state: EnvState, actions: jax.Array, key: jax.Array) -> Any:
@@ -62,7 +62,7 @@ class _Compiled:
             ended, outcome = step(state, actions, one)
             done = outcome.terminated | outcome.truncated
             state = auto_reset(done, reset(two), ended)
-            return state, outcome, *look(state), *look(ended), ended.e
+            return state, outcome, *features(state), *features(ended), ended.e
 
         self.begin, self.advance = begin, advance
 
@@ -89,7 +89,7 @@ class TrackingVector(VectorEnv[Arrays, Arrays, NDArray[Any]]):
         vessel: str | Vessel | None = None,
         progress: float = 1.0,
     ) -> None:
-        """`sea` by name or itself; one `vessel` for all boats, else random ones; `progress` of the curriculum."""
+        """`sea`: a preset name or a `Sea`; `vessel`: one for all boats, else random; `progress` of the curriculum."""
         self.num_envs = num_envs
         self.single_observation_space, self.single_action_space = OBSERVATIONS, ACTIONS
         self.observation_space = batch_space(OBSERVATIONS, num_envs)
@@ -136,7 +136,7 @@ class Tracking(gymnasium.Env[Arrays, Arrays]):
         progress: float = 1.0,
         render_mode: None = None,
     ) -> None:
-        """`sea` by name or itself; a `vessel`, else a random one each episode; `progress` of the curriculum."""
+        """`sea`: a preset name or a `Sea`; `vessel`: else random each episode; `progress` of the curriculum."""
         self.render_mode = render_mode
         self._env = _Compiled(1, sea, vessel, progress)
         self._state: EnvState | None = None

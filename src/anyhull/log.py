@@ -1,4 +1,4 @@
-"""What a run recorded."""
+"""The log of a run, its metrics and its file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPTIONAL = ("latent", "estimate")
 
 @dataclass(frozen=True)
 class Metrics:
-    """How well a run tracked its reference, and how it treated the thrusters."""
+    """Tracking errors of a run, and its use of the actuators."""
 
     position_cm: float
     """Mean distance to the reference, cm."""
@@ -53,27 +53,27 @@ class Log:
     state: Array
     """x, y, psi, u, v, r of the boat, (n, 6)."""
     reference: Array
-    """The same of the reference, (n, 6)."""
+    """x, y, psi, u, v, r of the reference, (n, 6)."""
     command: Array
-    """Normalized command given at that time, (n, 3)."""
+    """Normalized command, (n, 3)."""
     current: Array
     """Inertial-frame current, m/s, (n, 2)."""
     force: Array
     """Wind and wave force as fractions of the actuator limits, (n, 3)."""
     latent: Array | None = None
-    """The controller's latent where it has one, (n, d)."""
+    """The controller's latent if it has one, (n, d)."""
     about: dict[str, Any] = field(default_factory=dict)
     """Vessel, controller, sea and seed of the run."""
     estimate: Array | None = None
-    """The estimated state, where the run had an estimator, (n, 6)."""
+    """The estimated state if the run had an estimator, (n, 6)."""
 
     @property
     def estimated(self) -> Log:
-        """The run by its estimated state in place of its true one."""
+        """The log with the estimated state in place of the true state."""
         return self if self.estimate is None else replace(self, state=self.estimate, estimate=None)
 
     def during(self, stretches: Sequence[Sequence[float]]) -> Log:
-        """The parts of the run from one time to another, both included, put together."""
+        """The rows within the time intervals `stretches`, each [start, end] in s, concatenated."""
         rows = np.any([(self.time >= start) & (self.time <= end) for start, end in stretches], axis=0)
         arrays = {name: getattr(self, name) for name in (*SHAPES, *OPTIONAL)}
         return replace(self, **{name: array[rows] for name, array in arrays.items() if array is not None})
@@ -106,7 +106,7 @@ class Log:
         )
 
     def save(self, path: str | Path) -> Path:
-        """Write the run to one NumPy archive (.npz), whole or not at all."""
+        """Write the run to a NumPy archive (.npz), atomically."""
         path = Path(path)
         if path.suffix != ".npz":
             raise InputError(f"{path}: a log is saved as a NumPy archive: give a path that ends in .npz")
@@ -117,7 +117,7 @@ class Log:
 
     @staticmethod
     def load(path: str | Path) -> Log:
-        """Read a saved run; runs no code from the file."""
+        """Read a saved run; executes no code from the file."""
         try:
             with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 content = {name: file[name] for name in file.files}
@@ -126,7 +126,7 @@ class Log:
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
         except (KeyError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-            raise InputError(f"{path}: not a log of a run, or a damaged one: {error}") from None
+            raise InputError(f"{path}: not a log of a run, or damaged: {error}") from None
         if (version := about.pop("format", None)) != FORMAT:
             raise InputError(f"{path}: format = {version!r}: must be {FORMAT}, which this version reads")
         for name, shape in SHAPES.items():
@@ -138,7 +138,7 @@ class Log:
 
 
 class Recorder:
-    """Gathers a run row by row, by the names of a Log's fields."""
+    """Collects a run row by row; keywords are the fields of a Log."""
 
     def __init__(self) -> None:
         self._rows: list[dict[str, Any]] = []
@@ -147,12 +147,12 @@ class Recorder:
         return len(self._rows)
 
     def add(self, **row: Any) -> None:
-        """Record one control period; a latent that is None or empty is none."""
+        """Record one control period; a latent that is None or empty is omitted."""
         latent = row.pop("latent", None)
         self._rows.append(row if latent is None or not np.size(latent) else row | {"latent": np.array(latent)})
 
     def log(self, about: dict[str, Any]) -> Log:
-        """The run so far. What no row has is zero, or None where it is optional, as is what only some rows have."""
+        """The run so far. A missing field is zero; an optional field is None unless every row has it."""
 
         def column(name: str) -> Array:
             shape = (len(self._rows), *SHAPES.get(name, (-1,)))

@@ -1,4 +1,4 @@
-"""What a policy sees: the base observation and the history feature, as named fields with one packing."""
+"""Inputs of a policy as named fields: base observation, history feature and privileged vector."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from anyhull.reference import PREVIEW
 
 
 class Observation(NamedTuple):
-    """The base observation o, 6N + 12 = 72 numbers. Errors are reference minus actual, so they point to the goal."""
+    """The base observation o, 6N + 12 = 72 numbers. Errors are reference minus actual."""
 
     position_error: Any
     """Reference position in the body frame, (2,), m."""
@@ -45,38 +45,37 @@ def _slices(*sizes: int) -> list[slice]:
 
 
 OBSERVATION = Observation(*_slices(2, 1, 3, 3, 6 * PREVIEW, 3))
-"""Where each field lies in the packed observation."""
+"""Slice of each field in the packed observation."""
 
 HISTORY = History(*_slices(3, 3, 3))
-"""Where each field lies in the packed history."""
+"""Slice of each field in the packed history."""
 
 ERRORS = slice(OBSERVATION.position_error.start, OBSERVATION.velocity_error.stop)
-"""Where the errors in position, heading and velocity lie in the packed observation."""
+"""Slice of the errors in position, heading and velocity in the packed observation."""
 
 OBSERVATION_SIZE: int = OBSERVATION.previous.stop
 HISTORY_SIZE: int = HISTORY.previous.stop
 
 STILL = 1e-6
-"""Norm of a motion over a period (m, rad) below which no past is known; rounding may tell a pose from itself."""
+"""Norm of a displacement (m, rad) below which the previous pose counts as unknown; above rounding errors."""
 
 
 @dataclass(frozen=True)
 class Scales:
-    """How a policy magnifies small numbers: each is multiplied by its scale and goes through asinh.
+    """Input scaling of a policy: x -> asinh(scale · x).
 
-    That has the scale as its slope at zero and grows like a logarithm, so that neither a boat far off nor a strong one
-    saturates the network. A good controller answers a centimetre, and boats differ by three orders of magnitude in how
-    a command becomes an acceleration.
+    The slope at zero is the scale, and the growth is logarithmic, so that large errors do not saturate the network.
+    Errors of a centimetre matter, and the acceleration per command varies by three orders of magnitude between boats.
     """
 
     error: float = 30.0
-    """Of errors in position, heading and velocity (m, rad, m/s, rad/s)."""
+    """Scale of errors in position, heading and velocity (m, rad, m/s, rad/s)."""
     gain: float = 300.0
-    """In the history, of what the velocity has gained on its mean over the last period (m/s, rad/s)."""
+    """Scale of the velocity gain in the history: velocity minus its mean over the last period (m/s, rad/s)."""
     velocity: float = 20.0
-    """In the history, of the velocity (m/s, rad/s)."""
+    """Scale of the velocity in the history (m/s, rad/s)."""
     command: float = 20.0
-    """In the history, of the previous normalized command."""
+    """Scale of the previous normalized command in the history."""
 
 
 def observe(pose: Any, velocity: Any, window: Any, previous: Any) -> Observation:
@@ -84,21 +83,21 @@ def observe(pose: Any, velocity: Any, window: Any, previous: Any) -> Observation
     xp = namespace(window, pose, velocity)
     dx, dy = to_body(window[:, 0] - pose[0], window[:, 1] - pose[1], pose[2])
     turn = wrap(window[:, 2] - pose[2])
-    seen = xp.concatenate([xp.stack([dx, dy, turn], axis=1), window[:, 3:]], axis=1)
+    relative = xp.concatenate([xp.stack([dx, dy, turn], axis=1), window[:, 3:]], axis=1)
     return Observation(
-        position_error=seen[0, :2],
-        heading_error=seen[0, 2:3],
-        velocity_error=seen[0, 3:] - velocity,
+        position_error=relative[0, :2],
+        heading_error=relative[0, 2:3],
+        velocity_error=relative[0, 3:] - velocity,
         velocity=velocity,
-        lookahead=seen[1:],
+        lookahead=relative[1:],
         previous=previous,
     )
 
 
 def history(pose: Any, previous_pose: Any, velocity: Any, previous: Any) -> History:
-    """The history feature of one boat: pose (3,) and that of one period ago, velocity (3,), previous command (3,).
+    """The history feature of one boat: pose (3,), pose one period ago (3,), velocity (3,), previous command (3,).
 
-    A `previous_pose` equal to the pose says that no past is known: the boat is taken to have moved as it does now.
+    A `previous_pose` equal to `pose` counts as unknown: the displacement is then PERIOD · velocity.
     """
     xp = namespace(pose, previous_pose)
     dx, dy = to_body(pose[0] - previous_pose[0], pose[1] - previous_pose[1], pose[2])
@@ -108,21 +107,21 @@ def history(pose: Any, previous_pose: Any, velocity: Any, previous: Any) -> Hist
 
 
 def pack(fields: Observation | History | Privileged) -> Any:
-    """The fields in order as one vector."""
+    """The fields concatenated into one vector."""
     return namespace(*fields).concatenate([field.reshape(-1) for field in fields])
 
 
 def scale_observation(o: Any, scales: Scales) -> Any:
-    """A packed observation as a network reads it: its errors magnified where they are small."""
+    """A packed observation with scaled errors, as input of a network."""
     xp = namespace(o)
     return xp.concatenate([xp.arcsinh(scales.error * o[..., ERRORS]), o[..., ERRORS.stop :]], axis=-1)
 
 
 def scale_history(h: Any, scales: Scales) -> Any:
-    """A packed history as a network reads it, all on a scale like a logarithm, where products of the boat are sums.
+    """A packed history with all features scaled, as input of a network.
 
-    In place of the displacement it has what the velocity has gained on its mean over the last period. That is half a
-    period's acceleration, which tells what a command does to the boat, and small beside the displacement.
+    The velocity gain, velocity minus its mean over the last period, replaces the displacement. It is half a period's
+    acceleration, which identifies the response to a command, and it is small compared with the displacement.
     """
     xp = namespace(h)
     displacement, velocity, previous = (h[..., part] for part in HISTORY)
@@ -132,14 +131,14 @@ def scale_history(h: Any, scales: Scales) -> Any:
 
 
 LOG_STD_RANGE = (-5.0, 3.0)
-"""Range of the logarithm of the standard deviation that a dynamics head can state of a scaled number."""
+"""Range of the log standard deviation of a dynamics head, for the scaled privileged vector."""
 
 MODULATION = (-6.0, 6.0)
-"""Range of the logarithm of the factors by which a latent multiplies an actor's features."""
+"""Range of the logarithm of the factors by which the latent modulates the actor's features."""
 
 
 class Privileged(NamedTuple):
-    """What a teacher is told: the boat, and, where it is told the sea, that too."""
+    """A teacher's privileged input: the boat's dynamics and, with `privileged_sea`, delay and disturbances."""
 
     e: Any
     """The nine components on a logarithmic scale, (9,)."""
@@ -152,14 +151,14 @@ class Privileged(NamedTuple):
 
 
 PRIVILEGED = Privileged(*_slices(9, 1, 2, 3))
-"""Where each field lies in the packed privileged vector; without the sea it ends after e."""
+"""Slice of each field in the packed privileged vector; without the sea it ends after e."""
 
 DELAY_SCALE, CURRENT_SCALE, FORCE_SCALE = 10.0, 5.0, 10.0
-"""What delay (s), current (m/s) and force (fractions) are multiplied by, so that those of the field sea are about 1."""
+"""Scales of delay (s), current (m/s) and force (fractions): values of the field sea become about 1."""
 
 
 def scale_privileged(e: Any) -> Any:
-    """The nine components e on a logarithmic scale, as an encoder reads them; c_uv, of either sign, through asinh."""
+    """The nine components e on a logarithmic scale, the encoder's input; c_uv, of either sign, through asinh."""
     xp = namespace(e)
     return xp.concatenate([xp.log(e[..., :7]), xp.log(-e[..., 7:8]), xp.arcsinh(e[..., 8:])], axis=-1)
 

@@ -1,4 +1,4 @@
-"""What the paper prints: its platforms, the ranges that it trains on, its tables, and the figures in its text."""
+"""Published values of the paper: platforms, training ranges, tables, and figures in the text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PLATFORMS = ("platform-a", "platform-b", "roboat-1", "roboat-2", "roboat-3")
 """The five vessels, by their names in the catalogue."""
 
 FIELD_PLATFORMS = PLATFORMS[:2]
-"""Those of the experiments on the water."""
+"""The platforms of the field experiments."""
 
 RANGES: dict[str, tuple[float, float]] = {
     "alpha_u": (0.15, 12.0),
@@ -58,10 +58,10 @@ FIELD = {
         "ppo-general": Printed(9.5, 3.4, 2.2, 1.6),
     },
 }
-"""On the water; the deviation is over time."""
+"""Field experiments; the deviation is over time."""
 
 VARIANCE_SHARES = (63.7, 27.3)
 """Share of the latent's variance in its first two principal components, percent."""
 
 ADAPTATION_TIME = 1.0
-"""Seconds that the adapter takes after the drop of the scale, about."""
+"""Approximate adaptation time after the step change of the scale, s."""

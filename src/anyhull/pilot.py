@@ -33,14 +33,14 @@ Weights = dict[str, Tensor]
 
 
 class Dynamics(NamedTuple):
-    """An estimate of the boat."""
+    """Estimated dynamics, delay and disturbances."""
 
     e: Normalized
     """The most likely components."""
     spread: Normalized
     """Standard deviation of the logarithm of each, so 0.1 is about 10 %; of asinh for c_uv."""
     delay: float | None
-    """Actuator delay, s; None for a policy that was trained without a sea, as the next two."""
+    """Actuator delay, s; None, as the next two, for a policy trained without `privileged_sea`."""
     current: Array | None
     """Current in the body frame, (2,), m/s."""
     force: Array | None
@@ -48,10 +48,10 @@ class Dynamics(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """A policy of any kind as a step uses it: what its kind does not have is empty or None."""
+    """The modules of a policy of any kind; a module that the kind lacks is empty or None."""
 
     actor: list[Layer]
-    """From observation and latent to the command; from the memory where the observation is compressed into that."""
+    """From observation and latent to the command; for a recurrent policy, from the memory."""
     modulation: Layer | None
     """From the latent to the logarithms of factors on the actor's last features."""
     fixed_latent: Tensor
@@ -63,11 +63,11 @@ class Parts(NamedTuple):
     dynamics_head: list[Layer]
     """From the memory to mean and logarithm of the standard deviation of the scaled privileged vector."""
     compress: list[Layer]
-    """From the observation to what goes into the memory before the history."""
+    """From the observation to the first part of the GRU's input; the history is the second."""
 
 
 def unpack(weights: Weights, about: dict[str, Any], vessel: Vessel | None = None) -> Parts:
-    """The parts of a policy; `vessel` is for teachers alone, which are told the boat that the others find out."""
+    """The modules of a policy; `vessel` is for teachers only: their privileged input is its dynamics."""
     kind = about["kind"]
     body = "teacher." if kind in ("student", "mean-latent") else ""
     fixed_latent = np.zeros(0, np.float32)
@@ -75,14 +75,14 @@ def unpack(weights: Weights, about: dict[str, Any], vessel: Vessel | None = None
         fixed_latent = weights["fixed_latent"]
     elif kind == "teacher" and (encoder := _layers(weights, "encoder.")):
         if vessel is None:
-            raise InputError("this policy is a teacher, which is told the boat's dynamics: give it a vessel")
-        told = np.zeros(encoder[0].weight.shape[0], np.float32)  # of the sea, nothing
-        told[PRIVILEGED.e] = scale_privileged(np.array(vessel.normalized))
-        fixed_latent = MLP(encoder)(told)
+            raise InputError("this policy is a teacher, whose input includes the boat's dynamics: give it a vessel")
+        privileged = np.zeros(encoder[0].weight.shape[0], np.float32)  # entries of the sea stay zero
+        privileged[PRIVILEGED.e] = scale_privileged(np.array(vessel.normalized))
+        fixed_latent = MLP(encoder)(privileged)
     cell = {"student": "adapter.cell.", "recurrent": "cell."}.get(kind)
     modulation = f"{body}modulation."
     return Parts(
-        # Of each stacked pair of layers the actor's is the first.
+        # Layers are stacked in pairs, the actor's first.
         actor=[Layer(weight[0], bias[0]) for weight, bias in _layers(weights, f"{body}actor_critic.")],
         modulation=_layer(weights, modulation) if f"{modulation}weight" in weights else None,
         fixed_latent=fixed_latent,
@@ -97,11 +97,11 @@ class Pilot:
     """Steers a boat with a trained policy."""
 
     def __init__(self, weights: Weights, about: dict[str, Any], vessel: Vessel | None = None) -> None:
-        """`vessel` is for teachers alone, which are told the boat that the others find out."""
+        """`vessel` is for teachers only: their privileged input is its dynamics, which other policies estimate."""
         self.about = about
         self.parts = parts = unpack(weights, about, vessel)
         self.scales = decode(Scales, about["config"]["scales"], "config.scales")
-        """How the policy magnifies small numbers."""
+        """Input scaling of the policy."""
         self._features = Features(self.scales)
         self._actor = MLP(parts.actor)
         self._modulation = MLP([parts.modulation]) if parts.modulation else None
@@ -109,7 +109,7 @@ class Pilot:
         self._head = MLP(parts.head) if parts.head else None
         self._dynamics_head = MLP(parts.dynamics_head) if parts.dynamics_head else None
         self._compress = MLP(parts.compress) if parts.compress else None
-        # What GRU and actor read, filled anew in every step.
+        # Input buffers of GRU and actor.
         self._history = np.zeros(parts.cell.weight_ih.shape[1] if parts.cell else 0, np.float32)
         self._inputs = np.zeros(parts.actor[0].weight.shape[0], np.float32)
         self.reset()
@@ -121,10 +121,10 @@ class Pilot:
         try:
             return Pilot(*policy_file.read(path), vessel=vessel)
         except (KeyError, TypeError, IndexError) as error:
-            raise InputError(f"{path}: not a policy: {error} is missing or not what it should be") from None
+            raise InputError(f"{path}: not a policy: {error} is missing or invalid") from None
 
     def reset(self) -> None:
-        """Forget the boat."""
+        """Clear the memory, the previous command and the previous pose."""
         if self._gru:
             self._gru.memory[:] = 0.0
         self._previous = np.zeros(3)
@@ -132,7 +132,7 @@ class Pilot:
         self.latent = (
             np.zeros(len(self.parts.head[-1].bias), np.float32) if self.parts.head else self.parts.fixed_latent
         )
-        """The latent z that the policy acts on: the adapter's estimate, at first zeros; the teacher's; or nothing."""
+        """The latent z: the adapter's estimate, initially zero; the teacher's; a fixed one; or empty."""
 
     def step(self, pose: ArrayLike, velocity: ArrayLike, window: ArrayLike) -> Array:
         """The normalized command in [-1, 1]³ for the coming period."""
@@ -159,15 +159,15 @@ class Pilot:
             np.maximum(factors, MODULATION[0], out=factors)
             np.minimum(factors, MODULATION[1], out=factors)
             np.exp(factors, out=factors)
-        wanted = self._actor(inputs, factors).astype(np.float64)
-        command: Array = np.maximum(np.minimum(wanted, 1.0, out=wanted), -1.0, out=wanted)
+        action = self._actor(inputs, factors).astype(np.float64)
+        command: Array = np.maximum(np.minimum(action, 1.0, out=action), -1.0, out=action)
         # Copies, since the caller may reuse the arrays.
         self._previous, self._previous_pose = command.copy(), now.copy()
         return command
 
     @property
     def memory(self) -> Tensor | None:
-        """A copy of the hidden state after the last step; None where the policy has none."""
+        """A copy of the hidden state after the last step; None for a policy without one."""
         return self._gru.memory.copy() if self._gru else None
 
     @property
@@ -177,13 +177,13 @@ class Pilot:
 
     @property
     def latent_range(self) -> tuple[Array, Array] | None:
-        """The least and largest estimate of the latent that was met in training; None where that is not known."""
+        """The smallest and largest estimate of the latent in training; None if unknown."""
         found = self.about.get("metrics", {}).get("latent_range")
         return (np.array(found[0]), np.array(found[1])) if found else None
 
     @property
     def dynamics(self) -> Dynamics | None:
-        """The boat as the dynamics head states it after the last step; None where the policy has no such head."""
+        """The dynamics head's estimate after the last step; None for a policy without that head."""
         if not (self._dynamics_head and self._gru):
             return None
         mean, log_std = np.split(self._dynamics_head(self._gru.memory).astype(np.float64), 2)

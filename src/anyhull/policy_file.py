@@ -1,6 +1,6 @@
-"""The file of a policy or of a training state: tensors by name as safetensors, and what they are as JSON beside them.
+"""Files of policies and training states: tensors by name as safetensors, with JSON metadata.
 
-Reading runs no code from a file.
+Reading executes no code from a file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Tensors = dict[str, np.ndarray[Any, Any]]
 
 
 def write(path: str | Path, tensors: Tensors, about: dict[str, Any]) -> Path:
-    """Write tensors bit for bit, with the entries of `about` as JSON in the file's metadata; the path."""
+    """Write tensors bit for bit, with the entries of `about` as JSON metadata; returns the path."""
     plain = {name: np.ascontiguousarray(tensor).reshape(tensor.shape) for name, tensor in tensors.items()}
     about = {"format": FORMAT, "sha256": digest(plain)} | about
     with atomic_write(path) as temporary:
@@ -36,35 +36,35 @@ def write(path: str | Path, tensors: Tensors, about: dict[str, Any]) -> Path:
 
 
 def digest(tensors: Tensors) -> str:
-    """SHA-256 of tensors: of each, by name, its type, shape and bytes."""
-    found = hashlib.sha256()
+    """SHA-256 over name, type, shape and bytes of each tensor, in order of name."""
+    sha = hashlib.sha256()
     for name in sorted(tensors):
         tensor = tensors[name]
-        found.update(f"{name} {tensor.dtype.str} {tensor.shape} ".encode() + tensor.tobytes())
-    return found.hexdigest()
+        sha.update(f"{name} {tensor.dtype.str} {tensor.shape} ".encode() + tensor.tobytes())
+    return sha.hexdigest()
 
 
 def read(path: str | Path, about_only: bool = False) -> tuple[Tensors, dict[str, Any]]:
-    """Tensors by name, and what the file says of itself; without the tensors where `about_only`."""
+    """Tensors by name, and metadata; with `about_only`, no tensors."""
     try:
         with safe_open(str(path), framework="numpy") as file:
-            told = file.metadata() or {}
+            metadata = file.metadata() or {}
             tensors = {} if about_only else {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
-        raise InputError(f"{path}: cut short, or not a safetensors file: {error}") from None
+        raise InputError(f"{path}: truncated, or not a safetensors file: {error}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    if not told.get("format", "").isdecimal() or "kind" not in told:
+    if not metadata.get("format", "").isdecimal() or "kind" not in metadata:
         raise InputError(f"{path}: not a file of anyhull: its metadata has no format and kind")
-    if (version := int(told["format"])) != FORMAT:
+    if (version := int(metadata["format"])) != FORMAT:
         remedy = "a newer anyhull, so upgrade this one" if version > FORMAT else "an older one, so train it again"
         raise InputError(f"{path}: format = {version}: must be {FORMAT}; it was written by {remedy}")
     try:
-        about = {name: json.loads(text) for name, text in told.items()}
+        about = {name: json.loads(text) for name, text in metadata.items()}
     except json.JSONDecodeError as error:
         raise InputError(f"{path}: its metadata is not valid JSON: {error}") from None
     if not about_only and about.get("sha256") != digest(tensors):
-        raise InputError(f"{path}: sha256 = {about.get('sha256')!r}: is not that of its tensors: the file is damaged")
+        raise InputError(f"{path}: sha256 = {about.get('sha256')!r}: does not match its tensors: the file is damaged")
     return tensors, about
 
 
@@ -76,7 +76,7 @@ def shipped() -> dict[str, Path]:
 
 
 def locate(name_or_path: str | Path) -> Path:
-    """Where the policy of that name lies, or the path itself where it is one."""
+    """The path of the shipped policy of that name, or the path itself if it ends in .safetensors."""
     path = Path(name_or_path)
     if path.suffix == SUFFIX:
         return path

@@ -16,14 +16,14 @@ from anyhull.errors import InputError
 from anyhull.vessel import Vessel
 
 PREVIEW = 10
-"""Control periods that a controller sees ahead."""
+"""Preview length, control periods."""
 
 
 class Reference(ABC):
-    """Where a boat should be: pose in the inertial frame and body-frame velocity as functions of time."""
+    """Desired pose in the inertial frame and body-frame velocity as functions of time."""
 
     duration: float
-    """Time the reference is meant to be followed, s; it is defined beyond that too."""
+    """Duration, s; the reference is also defined beyond it."""
 
     @abstractmethod
     def at(self, t: Array | float) -> Array:
@@ -34,26 +34,26 @@ class Reference(ABC):
         return self.at(t + PERIOD * np.arange(PREVIEW + 1, dtype=np.float64))
 
     def infeasible(self, vessel: Vessel) -> list[str]:
-        """What this reference asks of a vessel that its actuators cannot hold in still water; empty if nothing.
+        """The axes on which the reference exceeds the vessel's actuator limits in still water, one message each.
 
-        Steady forces only: a yaw rate that jumps, as at a rounded corner, is smoothed out by any controller.
+        Steady forces only: any controller smooths a step in yaw rate, as at a rounded corner.
         """
         times = np.arange(0.0, self.duration + PERIOD, PERIOD)
         velocity = self.at(times)[:, 3:].T
         e = vessel.normalized._replace(alpha_u=1.0, alpha_v=1.0, alpha_r=1.0)
         needed = np.abs(inverse_dynamics(velocity, (0.0, 0.0, 0.0), e, vessel.drag))
-        complaints = []
+        messages = []
         for i, (axis, unit) in enumerate((("surge", "N"), ("sway", "N"), ("yaw", "N·m"))):
             worst = int(np.argmax(needed[i]))
-            has = vessel.normalized[i]
-            if needed[i, worst] > has * (1 + 1e-9) + 1e-12:
+            limit = vessel.normalized[i]
+            if needed[i, worst] > limit * (1 + 1e-9) + 1e-12:
                 u, v, r = velocity[:, worst]
-                share = "it has none" if has == 0 else f"{100 * needed[i, worst] / has:.0f} % of what it has"
-                complaints.append(
+                share = "the limit is zero" if limit == 0 else f"{100 * needed[i, worst] / limit:.0f} % of the limit"
+                messages.append(
                     f"{vessel.name}: surge {u:.2f} m/s, sway {v:.2f} m/s and yaw {r:.2f} rad/s at t = "
                     f"{times[worst]:.1f} s need {needed[i, worst] * vessel.inertia[i]:.3g} {unit} in {axis}: {share}"
                 )
-        return complaints
+        return messages
 
 
 @dataclass(frozen=True)
@@ -69,19 +69,19 @@ class Hold(Reference):
 
 
 class Path(ABC):
-    """A curve in the plane, by the distance along it."""
+    """A plane curve, parameterized by arc length."""
 
     length: float
     """Length of the curve, or of one lap, m."""
     closed: bool
-    """Whether it starts over where it ends."""
+    """Whether the end joins the start."""
 
     @abstractmethod
     def on(self, s: Array) -> tuple[Array, Array, Array, Array]:
         """x, y, course and curvature at distances s in [0, length] (m, m, rad, 1/m)."""
 
     def __call__(self, s: Array) -> tuple[Array, Array, Array, Array]:
-        """As `on`, for any s: a closed path goes round again, an open one goes straight on."""
+        """`on` for any s: a closed path repeats, an open path continues straight."""
         if not self.closed:
             x, y, course, curvature = self.on(np.clip(s, 0.0, self.length))
             beyond = s - np.clip(s, 0.0, self.length)
@@ -93,7 +93,7 @@ class Path(ABC):
 
 
 class Arcs(Path):
-    """Straights and circular arcs, one after the other, from the origin along x."""
+    """A sequence of straights and circular arcs, from the origin along x."""
 
     def __init__(self, lengths: Sequence[float], curvatures: Sequence[float], *, closed: bool) -> None:
         self.closed = closed
@@ -120,7 +120,7 @@ def _arc(x: Any, y: Any, course: Any, length: Any, curvature: Any) -> tuple[Any,
 
 
 class Curve(Path):
-    """A smooth parametric curve, followed by arc length."""
+    """A smooth parametric curve, reparameterized by arc length."""
 
     def __init__(
         self, curve: Callable[[Array], tuple[Array, Array, Array]], knots: Array, *, closed: bool, samples: int = 4000
@@ -151,7 +151,7 @@ class Curve(Path):
 
 @dataclass(frozen=True)
 class Follow(Reference):
-    """A path followed at given speeds, with the heading along it or apart from it."""
+    """A path followed at given speeds, with the heading tangential or given."""
 
     path: Path
     distances: Array
@@ -159,9 +159,9 @@ class Follow(Reference):
     speeds: Array
     """Speeds there, m/s; between them the acceleration is constant."""
     heading: Callable[[Array], tuple[Array, Array]] | float | None
-    """None: along the path. A number: fixed, rad. A function of distance: heading and its slope (rad, rad/m)."""
+    """None: tangential. A number: fixed, rad. A function of distance: heading and its slope (rad, rad/m)."""
     laps: float = 1.0
-    """How often to go round; a fraction stops part of the way."""
+    """Number of laps, which may be a fraction."""
 
     @property
     def duration(self) -> float:  # type: ignore[override]
@@ -191,12 +191,12 @@ class Follow(Reference):
             psi, slope = self.heading(s)
         else:
             psi, slope = np.full_like(course, self.heading), np.zeros_like(course)
-        crab = course - psi
-        return np.stack([x, y, psi, speed * np.cos(crab), speed * np.sin(crab), speed * slope], axis=-1)
+        crab_angle = course - psi
+        return np.stack([x, y, psi, speed * np.cos(crab_angle), speed * np.sin(crab_angle), speed * slope], axis=-1)
 
 
 def line(length: float = 10.0, *, speed: float = 0.6, heading: float | None = None) -> Reference:
-    """A straight along x of `length` m at `speed` m/s; `heading` (rad) apart from it if given."""
+    """A straight along x of `length` m at `speed` m/s; `heading` (rad), if given, is fixed."""
     return _steady(Arcs([_positive("length", length)], [0.0], closed=False), speed, heading)
 
 
@@ -218,7 +218,7 @@ def rounded_rectangle(
 ) -> Reference:
     """The paper's validation path: a `length` by `width` m rectangle with corners of `radius` m, counter-clockwise.
 
-    It starts in the middle of a long side, so that a lap holds four corners and what follows each of them.
+    It starts in the middle of a long side, so that a lap includes four corners and the straight after each.
     """
     if not 0 < 2 * _positive("radius", radius) <= min(_positive("length", length), _positive("width", width)):
         raise InputError(f"radius = {radius!r}: must be at most half of length = {length!r} and of width = {width!r}")
@@ -254,8 +254,8 @@ def through(
 ) -> Reference:
     """A smooth path through `waypoints`, each (x, y) in m.
 
-    `speed` (m/s) and `heading` (rad) may be given once or for each waypoint; without a heading the boat looks
-    along the path. A final speed of zero ends in station keeping; otherwise an open path goes straight on.
+    `speed` (m/s) and `heading` (rad) may be given once or for each waypoint; without a heading it is
+    tangential. A final speed of zero ends in station keeping; otherwise an open path continues straight.
     """
     points = np.asarray(waypoints, dtype=float)
     if points.ndim != 2 or points.shape[1] != 2 or len(points) < 2 + closed or not np.isfinite(points).all():
@@ -280,14 +280,14 @@ def through(
 
     speeds = each("speed", speed)
     if speeds.min() < 0 or (speeds[:-1] + speeds[1:]).min() <= 0:
-        raise InputError(f"speed = {speed!r}: must be positive, and zero at no two waypoints that follow each other")
-    turning: Callable[[Array], tuple[Array, Array]] | float | None = None
+        raise InputError(f"speed = {speed!r}: must not be negative, nor zero at two consecutive waypoints")
+    heading_at: Callable[[Array], tuple[Array, Array]] | float | None = None
     if heading is not None:
         headings = np.unwrap(each("heading", heading))
         spline = _spline(path.at_knots, headings[:, None], False)
         lap_turn = headings[-1] - headings[0]
 
-        def turning(s: Array) -> tuple[Array, Array]:
+        def heading_at(s: Array) -> tuple[Array, Array]:
             laps = np.floor(s / path.length) if closed else np.zeros_like(s)
             inside = np.clip(s - laps * path.length, 0.0, path.length)
             value, slope, _ = spline(np.ravel(inside))
@@ -295,7 +295,7 @@ def through(
             beyond = s - laps * path.length > path.length
             return value.reshape(shape) + laps * lap_turn, np.where(beyond, 0.0, slope.reshape(shape))
 
-    return Follow(path, path.at_knots, speeds, turning, _positive("laps", laps) if closed else 1.0)
+    return Follow(path, path.at_knots, speeds, heading_at, _positive("laps", laps) if closed else 1.0)
 
 
 def hold(pose: Sequence[float] = (0.0, 0.0, 0.0), *, duration: float = 30.0) -> Reference:
@@ -330,12 +330,12 @@ def _spline(knots: Array, values: Array, closed: bool) -> Callable[[Array], tupl
         matrix[0, [0, 1, -2]] = 2 * (h[0] + h[-1]), h[0], h[-1]
         right[0] = 6 * (slope[0] - slope[-1])
         matrix[-1, 0] = -1.0
-    bend = np.linalg.solve(matrix, right)
+    second = np.linalg.solve(matrix, right)
 
     def evaluate(p: Array) -> tuple[Array, Array, Array]:
         i = np.clip(np.searchsorted(knots, p, side="right") - 1, 0, n - 2)
         a, b, step = (knots[i + 1] - p)[:, None], (p - knots[i])[:, None], h[i][:, None]
-        left, right = bend[i], bend[i + 1]
+        left, right = second[i], second[i + 1]
         value = (left * a**3 + right * b**3) / (6 * step)
         value += (values[i] / step - left * step / 6) * a + (values[i + 1] / step - right * step / 6) * b
         first = (right * b**2 - left * a**2) / (2 * step) + slope[i] - (right - left) * step / 6

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class FieldError(InputError):
-    """A field whose value cannot be used."""
+    """A field with an invalid value."""
 
     def __init__(self, path: str, value: Any, accepted: str) -> None:
         super().__init__(f"{path} = {value!r}: must be {accepted}")
@@ -40,7 +40,7 @@ def check_types(instance: Any) -> None:
 
 
 def require(instance: Any, field: str, holds: bool, accepted: str) -> None:
-    """Raise, naming the field and its value, unless it holds."""
+    """Raise a `FieldError` unless `holds`."""
     if not holds:
         raise FieldError(field, getattr(instance, field), accepted)
 
@@ -101,14 +101,14 @@ def _table(kind: type[T], table: Any, path: str, unknown_keys: str) -> T:
     try:
         return kind(**values)
     except FieldError as error:
-        written = table.get(error.path, error.value)  # as the file has it, before it became a float
+        written = table.get(error.path, error.value)  # as in the file, before conversion to float
         raise FieldError(prefix + error.path, written, error.accepted) from None
     except InputError as error:
         raise InputError(f"{prefix}{error}") from None
 
 
 def describe(hint: Any) -> str:
-    """What a type accepts, in words."""
+    """A description of the values that a type accepts."""
     origin, options = get_origin(hint), get_args(hint)
     if origin is types.UnionType:
         return describe(options[0])

@@ -1,4 +1,4 @@
-"""Current, wind, waves and actuator delay: what acts on a boat beside its own command."""
+"""Disturbances and actuator delay: current, wind and waves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anyhull.errors import InputError, unknown
 
 @dataclass(frozen=True)
 class Sea:
-    """Bounds and pace of the disturbances, and the range of the actuator delay.
+    """Bounds and decay rates of the disturbances, and the range of the actuator delay.
 
     Current and force are Ornstein-Uhlenbeck processes about zero with a stationary standard deviation of half
     their bound, started in their stationary state.
@@ -49,7 +49,7 @@ class Sea:
 
     @staticmethod
     def field() -> Sea:
-        """What the paper trains for the water: 10 % wind and waves, current up to 0.2 m/s, delay 0 to 200 ms."""
+        """The paper's field conditions: 10 % wind and waves, current up to 0.2 m/s, delay 0 to 200 ms."""
         return PRESETS["field"]
 
     @staticmethod
@@ -61,12 +61,12 @@ class Sea:
 
     @property
     def commands(self) -> int:
-        """How many commands, the newest first, can be in force or on their way within one control period."""
+        """Number of commands that can be active or in transit within one control period."""
         return 1 + math.ceil(self.delay[1] / PERIOD - 1e-9)
 
 
 LONGEST_DELAY = 1.0
-"""Longest actuator delay that can be asked for, s."""
+"""Largest accepted actuator delay, s."""
 
 PRESETS = {
     "ideal": Sea(),
@@ -93,7 +93,7 @@ def drift_current(current: Numbers, normals: Numbers, sea: Sea) -> tuple[Any, An
 
 
 def clip_current(current: Numbers, sea: Sea) -> tuple[Any, Any]:
-    """`current`, scaled down to the largest magnitude where it exceeds it."""
+    """`current` with its magnitude limited to `sea.current`."""
     x, y = current
     xp = namespace(x)
     # The small number keeps the square root differentiable at zero.
@@ -110,25 +110,25 @@ def drift_force(force: Numbers, normals: Numbers, sea: Sea) -> tuple[Any, ...]:
 
 
 def delayed(commands: Sequence[Numbers], delay: Number, parts: int) -> list[tuple[Any, ...]]:
-    """The command in force over each of `parts` equal parts of a control period that begins now.
+    """The active command in each of `parts` equal parts of the coming control period.
 
-    `commands` are those given at the start of this and of earlier periods, the newest first: enough of them to
-    reach back over `delay` (s), which need not be a multiple of anything. A part in which the command changes
-    gets the mean over it, so that the impulse is exact.
+    `commands` are those issued at the start of this and of earlier periods, newest first; they must cover `delay`
+    (s), which may be any real number. A part in which the command changes gets the time average, so that the impulse
+    is exact.
     """
     width = PERIOD / parts
     xp = namespace(delay)
-    in_force = []
+    active = []
     for part in range(parts):
         begin, end = part * width, (part + 1) * width
-        # Command i takes effect `delay` after it was given, i periods ago, and lasts one period.
+        # Command i was issued i periods ago, takes effect after `delay` and lasts one period.
         shares = [
             clip(xp.minimum(end, delay - (i - 1) * PERIOD) - xp.maximum(begin, delay - i * PERIOD), 0.0, width) / width
             for i in range(len(commands))
         ]
-        in_force.append(
+        active.append(
             tuple(
                 sum(share * command[axis] for share, command in zip(shares, commands, strict=True)) for axis in range(3)
             )
         )
-    return in_force
+    return active

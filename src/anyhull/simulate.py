@@ -1,4 +1,4 @@
-"""The closed loop with one boat: any controller, vessel, reference and sea -> a Log."""
+"""Closed-loop simulation of one boat: controller, vessel, reference and sea -> a Log."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def simulate(
     vessel_change: tuple[float, Vessel] | None = None,
     on_step: Callable[[float, float], None] | None = None,
 ) -> Log:
-    """Drive `vessel` along `reference` and record it.
+    """Simulate `controller` on `vessel` along `reference`.
 
     Starts at `start` (x, y, psi, u, v, r), by default at the reference, and runs for `duration` s, by default the
-    reference's own. `seed` draws the sea. From the time that `becomes` gives, s, the boat is that other one, of which
-    nobody tells the controller. `on_step` is told the time reached and the whole duration, s.
+    reference's own. `seed` draws the sea. `vessel_change` (t, vessel) replaces the dynamics from time t, s; the
+    controller is not informed. `on_step` is called with the time reached and the duration, s.
     """
     sea = sea or Sea.ideal()
     duration = reference.duration if duration is None else duration
@@ -66,8 +66,8 @@ def simulate(
         row = {"state": boat, "reference": window[0], "command": command, "current": current, "force": force}
         recorder.add(time=t, **row, latent=getattr(controller, "latent", None))
         commands = [tuple(float(value) for value in command), *commands[:-1]]
-        pushes = [tuple(c + f for c, f in zip(push, force, strict=True)) for push in delayed(commands, delay, parts)]
-        boat = step(boat, pushes, e, current, drag)
+        forces = [tuple(c + f for c, f in zip(tau, force, strict=True)) for tau in delayed(commands, delay, parts)]
+        boat = step(boat, forces, e, current, drag)
         if not all(map(math.isfinite, boat)):
             raise InputError(f"{vessel.name} at t = {t:.1f} s: the state is no longer finite; the run was unstable")
         current = drift_current(current, random.standard_normal(2), sea)

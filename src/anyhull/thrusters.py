@@ -1,8 +1,8 @@
-"""Thruster layouts: what a thruster gives for a command, and the body forces that all of them together can give.
+"""Thruster layouts: the thrust of a command, and the attainable body forces of a layout.
 
-A body force is (F_x, F_y, M_z) in N, N, N·m. A thruster at (x, y) that pushes (f_x, f_y) gives
-(f_x, f_y, x·f_y - y·f_x); a layout gives the sum. What it can give is therefore a sum of segments (fixed and tunnel
-thrusters) and discs (azimuths): convex, and bounded by planes once each disc is a polygon.
+A body force is (F_x, F_y, M_z) in N, N, N·m. A thruster at (x, y) with thrust (f_x, f_y) gives
+(f_x, f_y, x·f_y - y·f_x); a layout gives the sum. The attainable set is a Minkowski sum of segments (fixed and
+tunnel thrusters) and discs (azimuths): convex, and a polytope once each disc is a polygon.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Triple = tuple[float, float, float]
 Kind = Literal["fixed", "azimuth", "tunnel"]
 
 SIDES = 24
-"""Sides of the polygon that stands for an azimuth's disc of thrust.
+"""Sides of the polygon that approximates an azimuth's disc of thrust.
 
-It is inscribed, with corners on the axes, so that nothing is promised that the thruster cannot give. It lacks
-1 - cos(pi / 24) = 0.9 % of the radius between two corners, and nothing at them.
+It is inscribed, with corners on the axes, so that it contains no unattainable thrust. It lacks up to
+1 - cos(pi / 24) = 0.9 % of the radius between two corners.
 """
 
 _CORNERS = np.array([(math.cos(a), math.sin(a)) for a in 2 * math.pi * np.arange(SIDES) / SIDES])
@@ -34,13 +34,13 @@ NORMALS = np.array([(math.cos(a), math.sin(a)) for a in 2 * math.pi * (np.arange
 """Unit normals of half of the polygon's sides; the other half are opposite."""
 
 APOTHEM = math.cos(math.pi / SIDES)
-"""Distance of the sides from the middle, in radii."""
+"""Distance of the sides from the centre, in radii."""
 
 REST = 1e-3
-"""Fraction of the limit below which thrusters with a dead band, and azimuths, rest: they would chatter or spin."""
+"""Fraction of the limit below which thrusters with a dead band, and azimuths, stop: they would chatter or spin."""
 
 SLACK = 0.01
-"""Fraction by which a stated limit may exceed what the thrusters give: sources round, and polygons lack 0.9 %."""
+"""Fraction by which a stated limit may exceed the attainable force: sources round, and polygons lack 0.9 %."""
 
 
 @dataclass(frozen=True)
@@ -56,17 +56,17 @@ class Thruster:
     forward: float
     """Largest thrust, N."""
     reverse: float | None = None
-    """Largest reverse thrust, N; as `forward` where it is not given. Azimuths use it only while they turn."""
+    """Largest reverse thrust, N; by default `forward`. Azimuths use it only while they turn."""
     angle: float = 0.0
-    """Direction of positive thrust from the bow toward positive sway, degrees; where an azimuth stands at first."""
+    """Direction of positive thrust from the bow toward positive sway, degrees; of an azimuth, initially."""
     dead_band: float = 0.0
     """Fraction of the command around zero that gives no thrust."""
     lag: float = 0.0
     """Time constant of the thrust, s."""
     rate: float | None = None
-    """Largest change of the thrust, N/s; unlimited where it is not given."""
+    """Largest change of the thrust, N/s; by default unlimited."""
     turn_rate: float | None = None
-    """Largest turning rate of an azimuth, degrees/s; unlimited where it is not given."""
+    """Largest turning rate of an azimuth, degrees/s; by default unlimited."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -92,7 +92,7 @@ class Thruster:
         return size * (self.bounds[1] if command > 0 else self.bounds[0])
 
     def command(self, thrust: float) -> float:
-        """The command in [-1, 1] that gives a thrust (N), past the dead band; zero for one too small (`REST`)."""
+        """The command in [-1, 1] that gives a thrust (N), with dead-band compensation; zero below `REST`."""
         limit = self.bounds[1] if thrust > 0 else -self.bounds[0]
         size = abs(thrust) / limit if limit > 0 else 0.0
         if size < REST and (self.dead_band > 0 or self.kind == "azimuth"):
@@ -101,28 +101,28 @@ class Thruster:
 
     def column(self, angle: float) -> Array:
         """Body force of one newton of thrust toward `angle` (rad from the bow)."""
-        # Rounded, so that the cosine of 90° is none and no authority comes of it.
+        # Rounded, so that the cosine of 90° is zero and gives no authority.
         cos, sin = round(math.cos(angle), 15), round(math.sin(angle), 15)
         return np.array([cos, sin, self.x * sin - self.y * cos])
 
 
 @dataclass(frozen=True)
 class Attainable:
-    """The body forces tau (N, N, N·m) that a layout can give: those with normals · tau <= offsets."""
+    """The attainable body forces tau (N, N, N·m) of a layout: those with normals · tau <= offsets."""
 
     normals: Array
     """Outward normals, shape (planes, 3)."""
     offsets: Array
-    """How far out each plane lies, shape (planes,), zero or more: a layout can always give nothing."""
+    """Offsets of the planes, shape (planes,), zero or more, since zero force is attainable."""
     arm: float
-    """Length (m) by which moments are compared with forces."""
+    """Length (m) that scales moments to forces."""
 
     def contains(self, force: ArrayLike, slack: float = 1e-9) -> bool:
-        """Whether the layout can give this force, or more than it by the fraction `slack` of its strength."""
+        """Whether a force is attainable, within the fraction `slack` of the largest offset."""
         return bool((self.normals @ np.asarray(force) <= self.offsets + slack * self.offsets.max()).all())
 
     def reach(self, direction: ArrayLike) -> float:
-        """The largest multiple of a force that the layout can give, which is inf if it is no force at all."""
+        """The largest attainable multiple of a force; inf for zero force."""
         along = self.normals @ np.asarray(direction, dtype=np.float64)
         size = np.linalg.norm(np.asarray(direction) / (1, 1, self.arm))
         outward = along > 1e-9 * size
@@ -130,27 +130,27 @@ class Attainable:
 
     @property
     def alone(self) -> tuple[tuple[float, float], ...]:
-        """Largest force on each axis with none on the others, backward and forward: ((Fx-, Fx+), (Fy-, Fy+), …)."""
+        """Largest force on each axis with zero on the others, backward and forward: ((Fx-, Fx+), (Fy-, Fy+), …)."""
         return tuple((self.reach(-axis), self.reach(axis)) for axis in np.eye(3))
 
 
 class Shortcoming(NamedTuple):
-    """Something that a controller may ask of one axis and that the thrusters cannot give."""
+    """An axis on which the thrusters cannot give the vessel's limit."""
 
     axis: str
     """`surge`, `sway` or `yaw`."""
     limit: float
-    """What the vessel's limit promises, N or N·m."""
+    """The vessel's limit, N or N·m."""
     attainable: float
-    """What the thrusters give on this axis, in the weaker direction, with nothing on the other two."""
+    """Attainable force on this axis in the weaker direction, with zero on the other two."""
     advice: str
 
 
 def attainable(thrusters: Sequence[Thruster], free: Sequence[int] = ()) -> Attainable:
-    """What a layout can give, azimuths as inscribed polygons; axes in `free` may take any force along with it.
+    """The attainable set of a layout, azimuths as inscribed polygons; force on the axes in `free` is unconstrained.
 
-    Every face of a sum of segments and polygons holds two of their edges, so the cross products of all pairs of edges
-    hold all normals. Directions in which nothing can be pushed count as edges too, which makes the set flat there.
+    Every face of a sum of segments and polygons has two of their edges, so the cross products of all pairs of edges
+    include all normals. Directions without authority count as edges too, so that the set has zero width there.
     """
     arm = max([math.hypot(t.x, t.y) for t in thrusters if t.forward > 0] or [1.0]) or 1.0
     edges = np.concatenate([_edges(t) for t in thrusters if max(t.bounds[1], -t.bounds[0]) > 0] or [np.zeros((0, 3))])
@@ -171,9 +171,9 @@ def attainable(thrusters: Sequence[Thruster], free: Sequence[int] = ()) -> Attai
 
 
 def support(thrusters: Sequence[Thruster], directions: ArrayLike, inscribed: bool = False) -> Array:
-    """The largest d · tau that a layout can give, for directions d of shape (n, 3): h(d) = sum of each thruster's.
+    """Support function of the attainable set, h(d) = max d · tau, for directions d of shape (n, 3).
 
-    Azimuths as discs, exactly, or as the inscribed polygons.
+    It is the sum over thrusters; azimuths are discs or, with `inscribed`, polygons.
     """
     directions = np.asarray(directions, dtype=np.float64)
     total = np.zeros(len(directions))
@@ -188,23 +188,23 @@ def support(thrusters: Sequence[Thruster], directions: ArrayLike, inscribed: boo
 
 
 def reaches(thrusters: Sequence[Thruster]) -> Triple:
-    """Largest force on each axis whatever comes with it on the others, in the stronger direction (N, N, N·m)."""
+    """Largest force on each axis with any force on the others, in the stronger direction (N, N, N·m)."""
     surge, sway, yaw = support(thrusters, np.concatenate([np.eye(3), -np.eye(3)])).reshape(2, 3).max(axis=0).tolist()
     return surge, sway, yaw
 
 
 def derived_limits(thrusters: Sequence[Thruster]) -> Triple:
-    """Limits F_x, F_y, M_z (N, N, N·m) that follow from a layout: what it gives on each axis with none on the others.
+    """Limits F_x, F_y, M_z (N, N, N·m) of a layout: the attainable force on each axis with zero on the others.
 
-    F_x is the force ahead, F_y and M_z that of the weaker side. Where there is no such sway, F_y is 0 and the other two
-    are what the boat has when it lets sway be.
+    F_x is the force ahead, F_y and M_z that of the weaker side. Without independent sway F_y is 0, and the other
+    two are those with sway unconstrained.
     """
     surge, sway, yaw = _alone(thrusters)
     return surge[1], min(sway), min(yaw)
 
 
 def shortcomings(thrusters: Sequence[Thruster], limits: Triple) -> list[Shortcoming]:
-    """The axes on which a layout falls short of the limits, or has no force at all."""
+    """The axes on which a layout cannot give the limit, or gives no force."""
     found = []
     names = (("surge", "Fx", "N"), ("sway", "Fy", "N"), ("yaw", "Mz", "N·m"))
     rows = zip(names, limits, _alone(thrusters), reaches(thrusters), strict=True)
@@ -223,7 +223,7 @@ def shortcomings(thrusters: Sequence[Thruster], limits: Triple) -> list[Shortcom
 
 
 def _alone(thrusters: Sequence[Thruster]) -> tuple[tuple[float, float], ...]:
-    """`Attainable.alone`, but with sway left to itself for surge and yaw where the boat has no sway of its own."""
+    """`Attainable.alone`; without independent sway, surge and yaw are those with sway unconstrained."""
     surge, sway, yaw = attainable(thrusters).alone
     if min(sway) == 0:
         surge, _, yaw = attainable(thrusters, free=[1]).alone
@@ -231,7 +231,7 @@ def _alone(thrusters: Sequence[Thruster]) -> tuple[tuple[float, float], ...]:
 
 
 def _edges(t: Thruster) -> Array:
-    """Body forces along the edges of what a thruster can give: its segment, or half the sides of its polygon."""
+    """Body forces along the edges of a thruster's attainable set: its segment, or half the sides of its polygon."""
     if t.kind != "azimuth":
         return t.column(math.radians(t.angle))[None]
     return np.array([t.column(math.atan2(*normal)) for normal in NORMALS * (1, -1)])

@@ -42,13 +42,13 @@ class Normalized(NamedTuple):
 
 
 WORKING_POINT: Triple = (0.6, 0.1, 0.3)
-"""Speeds (m/s, m/s, rad/s) at which nonlinear drag is read as an effective damping rate.
+"""Speeds (m/s, m/s, rad/s) at which nonlinear drag is converted to an effective damping rate.
 
 The paper's rectangle: 0.6 m/s, 2 m corners, so 0.3 rad/s, and a sway of some centimetres per second.
 """
 
 BOAT_TABLES = ("link", "guard", "fence", "sensors")
-"""Tables of a boat's file that say nothing of the vessel; `anyhull.onboard.setup` reads them."""
+"""Tables of a boat's file that do not describe the vessel; `anyhull.onboard.setup` reads them."""
 
 
 class OutOfRange(NamedTuple):
@@ -63,10 +63,10 @@ class OutOfRange(NamedTuple):
 
 @dataclass(frozen=True)
 class Vessel:
-    """A surface vessel: theta of the paper, actuator limits, and what else is known of it. SI units."""
+    """A surface vessel: theta of the paper, actuator limits, layout and sources. SI units."""
 
     name: str
-    """A name for people."""
+    """Display name."""
     m: float
     """Rigid mass, kg. Only the sums m - X_udot and m - Y_vdot matter to the motion."""
     X_udot: float
@@ -82,7 +82,7 @@ class Vessel:
     I_comb: float
     """Yaw inertia with added inertia, kg·m²."""
     Fx: float
-    """Largest surge force, N; in a file, derived from `thrusters` where it is left out, as the next two are."""
+    """Largest surge force, N; in a file, derived from `thrusters` if omitted, as the next two."""
     Fy: float
     """Largest sway force, N; zero for a boat that cannot push sideways."""
     Mz: float
@@ -102,7 +102,7 @@ class Vessel:
     actuation: Actuation = "full"
     """`under` where the boat cannot push surge, sway and yaw independently."""
     thrusters: tuple[Thruster, ...] = ()
-    """The layout, where it is known."""
+    """The layout, if known."""
     length: float | None = None
     """Length, m."""
     beam: float | None = None
@@ -110,9 +110,9 @@ class Vessel:
     source: str = ""
     """Where the figures come from."""
     caveats: str = ""
-    """What to know before trusting them."""
+    """Known limitations of the figures."""
     quality: str = ""
-    """How well founded the figures are, A (identified) to C (borrowed)."""
+    """Quality of the figures, A (identified) to C (borrowed)."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -126,7 +126,7 @@ class Vessel:
         for linear, quadratic, cubic in (("X_u", "X_uu", "X_uuu"), ("Y_v", "Y_vv", "Y_vvv"), ("N_r", "N_rr", "N_rrr")):
             a, b, c = getattr(self, linear), getattr(self, quadratic), getattr(self, cubic)
             require(self, cubic, c >= 0, "zero or more")
-            require(self, quadratic, b >= 0 or b * b < 4 * a * c, "large enough that the drag never pushes")
+            require(self, quadratic, b >= 0 or b * b < 4 * a * c, "large enough that the drag always decelerates")
         require(self, "actuation", self.actuation == "under" or self.Fy > 0, "'under' for a boat with Fy = 0")
         if self.thrusters:
             self._check_layout()
@@ -206,16 +206,16 @@ class Vessel:
 
     @property
     def stiffness(self) -> float:
-        """A bound on the damping rate anywhere the boat can get to by itself, 1/s."""
+        """Upper bound on the damping rate at all speeds that the actuators can reach, 1/s."""
         e, (quadratic, cubic) = self.normalized, self.drag
         u, _, r = (min(speed, 30.0) for speed in self.top_speeds)
-        pushed = _terminal(e.alpha_v - e.c_ru * u * r, e.inv_tau_v, quadratic[1], cubic[1])
+        sway_speed = _terminal(e.alpha_v - e.c_ru * u * r, e.inv_tau_v, quadratic[1], cubic[1])
         linear = (e.inv_tau_u, e.inv_tau_v, e.inv_tau_r)
-        speeds = (u, min(pushed, 30.0), r)
+        speeds = (u, min(sway_speed, 30.0), r)
         return max(d + 2 * q * s + 3 * c * s * s for d, q, c, s in zip(linear, quadratic, cubic, speeds, strict=True))
 
     def effective(self, speeds: Triple = WORKING_POINT) -> Normalized:
-        """e with nonlinear drag read as damping at the given speeds (m/s, m/s, rad/s)."""
+        """e with nonlinear drag converted to damping rates at the given speeds (m/s, m/s, rad/s)."""
         e, (quadratic, cubic) = self.normalized, self.drag
         rates = [d + q * s + c * s * s for d, q, c, s in zip(e[3:6], quadratic, cubic, speeds, strict=True)]
         return e._replace(inv_tau_u=rates[0], inv_tau_v=rates[1], inv_tau_r=rates[2])
@@ -230,7 +230,7 @@ class Vessel:
         ]
 
     def shortcomings(self) -> list[Shortcoming]:
-        """What the thrusters cannot give of the limits, axis by axis; nothing where the layout is not known."""
+        """The axes on which the thrusters cannot give the limit; empty if the layout is unknown."""
         return shortcomings(self.thrusters, self.limits) if self.thrusters else []
 
     def _check_layout(self) -> None:

@@ -1,4 +1,4 @@
-"""`anyhull train`: a method of the paper, from nothing to a policy file."""
+"""`anyhull train`: trains a method of the paper and writes a policy file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def train(
     ] = "full",
     sea: Annotated[str, typer.Option(help="ideal or field.")] = "ideal",
     vessel: Annotated[str | None, typer.Option(help="For ppo-specific and sweep: a name or a TOML file.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Train so many seeds in one program.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, trained in one program.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Draws weights, boats and references.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; by default runs/METHOD.")] = None,
     resume: Annotated[bool, typer.Option(help="Go on with the run in that folder.")] = False,
@@ -55,8 +55,8 @@ def train(
         str | None,
         typer.Option(help="To train over several processes or hosts: ADDRESS:PORT of process 0; under Slurm, auto."),
     ] = None,
-    processes: Annotated[int | None, typer.Option(min=1, help="How many they are.")] = None,
-    process: Annotated[int | None, typer.Option(min=0, help="Which of them this one is, from 0.")] = None,
+    processes: Annotated[int | None, typer.Option(min=1, help="Number of processes.")] = None,
+    process: Annotated[int | None, typer.Option(min=0, help="Number of this process, from 0.")] = None,
     cache: Cache = True,
     as_json: AsJson = False,
 ) -> None:
@@ -102,7 +102,7 @@ def train(
 
 @contextmanager
 def no_output() -> Iterator[None]:
-    """Standard output is for results: JAX's transport between CPUs would announce itself there."""
+    """Redirect stdout to stderr: stdout is for results, and JAX's CPU transport writes there."""
     kept = os.dup(1)
     os.dup2(2, 1)
     try:
@@ -132,17 +132,17 @@ def show(method: str, results: list[dict[str, Any]], paths: list[Path], taken: f
 
 @contextmanager
 def display(method: str) -> Iterator[Callable[[Report], None]]:
-    """What is shown of a run: a live view on a terminal, else a line every ten seconds; all on stderr."""
+    """Progress display: a live view on a terminal, else a line every ten seconds; all on stderr."""
     console = Console(stderr=True)
     errors: dict[str, float] = {}
     if not console.is_terminal:
-        said = [0.0]
+        last_printed = [0.0]
 
         def line(report: Report) -> None:
-            now, told = time.monotonic(), _line(report, errors)
-            if now - said[0] > 10 or report.iteration == report.iterations:
-                said[0] = now
-                print(told, file=sys.stderr, flush=True)
+            now, text = time.monotonic(), _line(report, errors)
+            if now - last_printed[0] > 10 or report.iteration == report.iterations:
+                last_printed[0] = now
+                print(text, file=sys.stderr, flush=True)
 
         yield line
         return
@@ -151,11 +151,11 @@ def display(method: str) -> Iterator[Callable[[Report], None]]:
 
 
 def _line(report: Report, errors: dict[str, float]) -> str:
-    """The report in a line, with the errors that were measured last, which are kept in `errors`."""
+    """The report in one line, with the last measured errors, which are kept in `errors`."""
     if report.tracking:
         errors |= {name: report.tracking[name] for name in ("position_cm", "heading_deg")}
-    whose = "seed 0: " if report.seeds > 1 else ""
-    tracked = f", {whose}{errors['position_cm']:.2f} cm, {errors['heading_deg']:.2f}°" if errors else ""
+    prefix = "seed 0: " if report.seeds > 1 else ""
+    tracked = f", {prefix}{errors['position_cm']:.2f} cm, {errors['heading_deg']:.2f}°" if errors else ""
     share = f"{100 * report.iteration / report.iterations:.0f} %"
     return f"{report.phase} {share}, {report.rate:,.0f} steps/s, {report.left:.0f} s left{tracked}"
 

@@ -1,4 +1,4 @@
-"""The controllers to compare with: `MPC`, with the vessel's equations of motion, and `PID`, as autopilots have it."""
+"""Baseline controllers: `MPC` with the vessel's equations of motion, and cascaded `PID`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["CONTROLLERS", "MPC", "PID"]
 
 
 def __getattr__(name: str) -> Any:
-    # CasADi takes a while to import, and only those who use it should need it.
+    # CasADi is optional and slow to import.
     if name == "MPC":
         from anyhull.control.mpc import MPC
 
@@ -34,4 +34,4 @@ CONTROLLERS: dict[str, Callable[[Vessel], Controller]] = {
     "mpc-field": _mpc("field"),
     "pid": PID,
 }
-"""Controllers with a model of the vessel, by name: each builds one for it."""
+"""Constructors of model-based controllers, by name."""

@@ -4,12 +4,11 @@
     subject to  s_{k+1} = RK4(s_k, a_k + f),  -1 <= a_k <= 1,  s_0 = the boat when a_0 takes effect
 
 with states s = (x, y, psi, u, v, r), normalized commands a, their change Δa from one period to the next and peak
-accelerations alpha. The problem is posed in the frame of s_0, so that it is the same wherever the boat is and wherever
-it heads.
+accelerations alpha. The problem is posed in the frame of s_0, so that it is invariant to position and heading.
 
-For the field, s_0 is where the commands already given take the boat over the nominal delay, and f, a force beside the
-command, is estimated from the motion: each period it takes up a share of what the model left unexplained (offset-free
-MPC). In the other tunings s_0 is the boat now and f is zero.
+In the tuning `field`, s_0 is the state predicted over the nominal delay with the commands already issued. A disturbance
+observer estimates the force f: each period it adds a share of the prediction error (offset-free MPC). In the other
+tunings s_0 is the current state and f is zero.
 """
 
 from __future__ import annotations
@@ -37,19 +36,18 @@ except ImportError:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What the controller pays for. The input reference is zero."""
+    """Weights of the cost, delay and observer gain. The input reference is zero."""
 
     q: tuple[float, float, float, float, float, float]
-    """Weight of the squared error in x, y, psi, u, v, r; x and y alike, as the boat's frame turns."""
+    """Weight of the squared error in x, y, psi, u, v, r; equal for x and y, since the frame rotates."""
     r: float
     """Weight of the squared normalized command on each axis."""
     rate: float = 0.0
-    """Weight of the squared change of command a period, taken as the acceleration it makes (m/s², rad/s²): the same
-    pace for a strong boat as for a weak one."""
+    """Weight of the squared change of command per period, as an acceleration (m/s², rad/s²)."""
     delay: int = 0
     """Nominal actuator delay, control periods."""
     observer: float = 0.0
-    """Share, 0 to 1, of the unexplained force that the estimate takes up each period."""
+    """Gain of the disturbance observer per period, 0 to 1."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.delay < PREVIEW:
@@ -63,8 +61,8 @@ TUNINGS = {
     "paper": Tuning(q=(100.0, 100.0, 200.0, 1.0, 1.0, 1.0), r=1.0),
     "field": Tuning(q=(100.0, 100.0, 170.0, 5.9, 5.9, 28.0), r=0.2, rate=0.66, delay=1, observer=0.13),
 }
-"""`tight` is as good as a perfect model gets; `paper` gives the figures of the paper's simulation study; `field` is
-the best that `benchmarks/field_mpc.py` found for wind, current and a delay of 0 to 200 ms."""
+"""`tight` has the lowest error with a perfect model; `paper` reproduces the paper's simulation study; `field` is the
+best of `benchmarks/field_mpc.py` for wind, current and a delay of 0 to 200 ms."""
 
 SOLVER = "sqpmethod"
 
@@ -81,16 +79,15 @@ OPTIONS: dict[str, Any] = {
     "print_time": False,
     "show_eval_warnings": False,
 }
-"""The fastest of what CasADi ships, by `benchmarks/mpc.py`; nothing is compiled, as a boat may have no compiler."""
+"""The fastest solver in CasADi, by `benchmarks/mpc.py`; no generated code, as a boat may have no compiler."""
 
 
 class MPC:
-    """Follows the window with the least cost that the vessel's model predicts.
+    """Minimizes the predicted tracking cost over the window.
 
-    A solve that fails is counted in `failures` and answered from the last plan, moved on by a period; when that is used
-    up, by the zero command, since a boat without thrust slows down and one whose thrust is held may go anywhere. One
-    that is cut short by its ten iterations but improves on the last plan is no failure. `status` is the solver's own
-    word on the last solve.
+    A failed solve is counted in `failures`. The command is then the next one of the last plan, or zero once that plan
+    is used up: without thrust a boat slows down, while held thrust may drive it anywhere. A solve that reaches the
+    iteration limit but improves on the last plan is not a failure. `status` is the solver's status of the last solve.
     """
 
     def __init__(self, vessel: Vessel, tuning: str | Tuning = "tight") -> None:
@@ -103,12 +100,12 @@ class MPC:
         self.vessel = vessel
         self.tuning = tuning
         # A command without effect is held at zero.
-        self._reach = np.array([1.0 if limit > 0 else 0.0 for limit in vessel.limits])
+        self._limit = np.array([1.0 if limit > 0 else 0.0 for limit in vessel.limits])
         self._horizon = horizon(tuning)
-        bound = np.hstack([np.tile(self._reach, (self._horizon, 1)), np.full((self._horizon, 6), np.inf)]).ravel()
+        bound = np.hstack([np.tile(self._limit, (self._horizon, 1)), np.full((self._horizon, 6), np.inf)]).ravel()
         self._bounds = {"lbx": ca.DM(-bound), "ubx": ca.DM(bound), "lbg": 0.0, "ubg": 0.0}
         self._model: Any = model(vessel)
-        self._gained = np.array([float(self._model(np.zeros(6), axis)[3 + i]) for i, axis in enumerate(np.eye(3))])
+        self._gain = np.array([float(self._model(np.zeros(6), axis)[3 + i]) for i, axis in enumerate(np.eye(3))])
         self._unroll: Any = unroll(vessel, self._horizon)
         nlp, hessian = transcribe(vessel, tuning)
         self._cost: Any = ca.Function("cost", [nlp["x"], nlp["p"]], [nlp["f"]])
@@ -116,64 +113,64 @@ class MPC:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the plan, the commands on their way, the estimated force and the failures."""
+        """Clear the plan, the commands in transit, the estimated force and the failures."""
         self.failures = 0
         """Solves that failed since the last reset."""
         self.status = ""
         """The solver's return status of the last solve."""
         self.force = np.zeros(3)
-        """Estimated force beside the command, body frame, fractions of the limits."""
-        self._plan = np.zeros((self._horizon, 3))  # the first of its commands given last
-        self._left = 0  # how many of them are still to be given
-        self._given = [np.zeros(3)] * (self.tuning.delay + 1)  # commands from the one in force to the one given last
-        self._before: Array | None = None  # the boat a period ago
+        """Estimated disturbance force, body frame, fractions of the limits."""
+        self._plan = np.zeros((self._horizon, 3))  # its first command was issued last
+        self._remaining = 0  # commands of the plan not yet issued
+        self._issued = [np.zeros(3)] * (self.tuning.delay + 1)  # from the active command to the one issued last
+        self._previous: Array | None = None  # state one period ago
 
     def step(self, pose: ArrayLike, velocity: ArrayLike, window: ArrayLike) -> Array:
         """The normalized command in [-1, 1]³ for the coming period."""
         now, nu, reference = check_inputs(pose, velocity, window)
-        # The reference may be whole turns away from the heading that a compass gives.
+        # The reference heading is continuous; the measured heading is wrapped.
         now = now + np.array([0.0, 0.0, math.tau * round((reference[0, 2] - now[2]) / math.tau)])
         boat = np.concatenate([now, nu])
         self._observe(boat)
         start = boat
-        for on_its_way in self._given[1:]:
-            start = self._after(start, on_its_way)
+        for pending in self._issued[1:]:
+            start = self._after(start, pending)
         ahead = seen_from(start[:3], reference[1 + self.tuning.delay :])
         guess = np.vstack([self._plan[1:], self._plan[-1:]])
         plan = self._solve(guess, start[3:], ahead)
         if plan is not None:
-            self._left = self._horizon
+            self._remaining = self._horizon
         else:
             self.failures += 1
-            plan = guess if self._left > 0 else np.zeros_like(guess)
-        self._left = max(self._left - 1, 0)
+            plan = guess if self._remaining > 0 else np.zeros_like(guess)
+        self._remaining = max(self._remaining - 1, 0)
         self._plan = plan
-        command: Array = np.clip(plan[0], -self._reach, self._reach)
-        self._given = [*self._given[1:], command]
-        self._before = boat
+        command: Array = np.clip(plan[0], -self._limit, self._limit)
+        self._issued = [*self._issued[1:], command]
+        self._previous = boat
         return command
 
     def _after(self, state: Array, command: Array) -> Array:
-        """The state one period later with this command and the estimated force acting."""
+        """The predicted state one period later with this command and the estimated force."""
         after: Array = np.asarray(self._model(state, command + self.force)).ravel()
         return after
 
     def _observe(self, boat: Array) -> None:
-        """Put down to the force what the last period's motion leaves unexplained, as far as the tuning trusts it."""
-        if self._before is None or self.tuning.observer == 0:
+        """Disturbance observer: correct the estimated force by the last period's prediction error."""
+        if self._previous is None or self.tuning.observer == 0:
             return
-        gap = (boat - self._after(self._before, self._given[0]))[3:]
-        unexplained = np.divide(gap, self._gained, out=np.zeros(3), where=self._gained > 0)
-        self.force = np.clip(self.force + self.tuning.observer * unexplained, -1.0, 1.0)
+        error = (boat - self._after(self._previous, self._issued[0]))[3:]
+        force_error = np.divide(error, self._gain, out=np.zeros(3), where=self._gain > 0)
+        self.force = np.clip(self.force + self.tuning.observer * force_error, -1.0, 1.0)
 
     def _solve(self, guess: Array, velocity: Array, ahead: Array) -> Array | None:
-        """The commands of the horizon, (n, 3), or None where the solver found none."""
-        given = np.concatenate([velocity, self.force, self._given[-1], ahead.ravel()])
+        """The commands of the horizon, (n, 3), or None if the solver failed."""
+        parameters = np.concatenate([velocity, self.force, self._issued[-1], ahead.ravel()])
         try:
-            # Where the guessed commands lead is a start without gaps, however far the boat has been pushed off.
+            # The unrolled guess has no defects, whatever the disturbance since the last solve.
             start = self._unroll(guess.T, velocity, self.force)
-            solution = self._solver(x0=start, p=given, **self._bounds)
-        except RuntimeError as error:  # CasADi's own, as for numbers that overflow
+            solution = self._solver(x0=start, p=parameters, **self._bounds)
+        except RuntimeError as error:  # raised by CasADi, for example on overflow
             self.status = str(error).strip().splitlines()[-1]
             return None
         stats = self._solver.stats()
@@ -181,25 +178,25 @@ class MPC:
         commands: Array = np.asarray(solution["x"]).reshape(-1, 9)[:, :3]
         if not np.isfinite(commands).all():
             return None
-        # With every command at its limit the guess can be the optimum itself, and no direction is left to search.
+        # With all commands saturated the guess can be the optimum, without a search direction.
         if stats["success"] or self.status == "Search_Direction_Becomes_Too_Small":
             return commands
-        # Far off the reference the iterations may run out; what they have gained by then is worth taking.
+        # Far from the reference the iteration limit may be reached; an improved plan is still used.
         reached = self._unroll(commands.T, velocity, self.force)
-        return commands if self._cost(reached, given) < self._cost(start, given) else None
+        return commands if self._cost(reached, parameters) < self._cost(start, parameters) else None
 
 
 def seen_from(pose: Array, states: Array) -> Array:
-    """States (n, 6) of the inertial frame in the frame of a boat at `pose`."""
+    """Inertial-frame states (n, 6) in the frame of a boat at `pose`."""
     x, y, psi = (states[:, :3] - pose).T
     return np.column_stack([*to_body(x, y, float(pose[2])), psi, states[:, 3:]])
 
 
 def parts(vessel: Vessel) -> int:
-    """RK4 steps in a control period of the prediction: as few as keep each within 0.7 / damping rate.
+    """RK4 steps per control period of the prediction: the fewest of at most 0.7 / damping rate each.
 
-    One step of the classical method is then off by less than 0.7⁵/120 of the motion it predicts. Unlike
-    `dynamics.substeps` there is no upper length of step, since every step costs time to solve.
+    The error of a step is then below 0.7⁵/120 of the predicted motion. Unlike in `dynamics.substeps` the step length
+    has no upper limit, since every step costs solution time.
     """
     return max(1, math.ceil(PERIOD * vessel.stiffness / 0.7))
 
@@ -213,12 +210,12 @@ def model(vessel: Vessel) -> Any:
 
 
 def horizon(tuning: Tuning) -> int:
-    """Periods of a plan: it begins when its first command takes effect, and ends with the window."""
+    """Periods of a plan, from when its first command takes effect to the end of the window."""
     return PREVIEW - tuning.delay
 
 
 def unroll(vessel: Vessel, periods: int) -> Any:
-    """(commands (3, n), velocity, force) -> the unknowns of `transcribe` where they lead, as a CasADi function."""
+    """(commands (3, n), velocity, force) -> the unknowns of `transcribe` under these commands, as a CasADi function."""
     predict = model(vessel)
     commands, velocity, force = ca.SX.sym("commands", 3, periods), ca.SX.sym("velocity", 3), ca.SX.sym("force", 3)
     state, unknowns = ca.vertcat(0, 0, 0, velocity), []
@@ -232,27 +229,27 @@ def transcribe(vessel: Vessel, tuning: Tuning) -> tuple[dict[str, Any], Any]:
     """The problem as CasADi's nlpsol takes it, and the Gauss-Newton Hessian of its cost.
 
     Multiple shooting: the unknowns are for each period (command, state it leads to), the parameters the velocity at the
-    start, the force, the command given last and the reference states ahead, in the boat's frame. The states are
-    unknowns, so the cost is a sum of squares of linear terms and its Hessian constant; the curvature of the model is
-    left out, which near the reference is nothing and saves its evaluation.
+    start, the force, the command issued last and the reference states, in the boat's frame. The states are unknowns,
+    so the cost is a sum of squares of linear terms and its Hessian constant. The curvature of the model is omitted: it
+    is negligible near the reference.
     """
     predict, periods = model(vessel), horizon(tuning)
     velocity, force, last = (ca.SX.sym(name, 3) for name in ("velocity", "force", "last"))
     ahead = ca.SX.sym("ahead", 6, periods)
-    pace = np.sqrt(tuning.rate) * np.array(vessel.normalized[:3])
-    state, before = ca.vertcat(0, 0, 0, velocity), last
+    rate_weight = np.sqrt(tuning.rate) * np.array(vessel.normalized[:3])
+    state, previous = ca.vertcat(0, 0, 0, velocity), last
     unknowns, gaps, residuals = [], [], []
     for k in range(periods):
         command, reached = ca.SX.sym(f"a_{k}", 3), ca.SX.sym(f"s_{k + 1}", 6)
         gaps.append(predict(state, command + force) - reached)
         residuals += [np.sqrt(tuning.r) * command, np.sqrt(tuning.q) * (reached - ahead[:, k])]
         if tuning.rate > 0:
-            residuals.append(pace * (command - before))
+            residuals.append(rate_weight * (command - previous))
         unknowns += [command, reached]
-        state, before = reached, command
+        state, previous = reached, command
     x, residual = ca.vertcat(*unknowns), ca.vertcat(*residuals)
     p = ca.vertcat(velocity, force, last, ca.vec(ahead))
     nlp = {"x": x, "p": p, "f": ca.sumsqr(residual) / 2, "g": ca.vertcat(*gaps)}
-    slope = ca.jacobian(residual, x)
+    jacobian = ca.jacobian(residual, x)
     scale, multipliers = ca.SX.sym("scale"), ca.SX.sym("multipliers", 6 * periods)
-    return nlp, ca.Function("hessian", [x, p, scale, multipliers], [scale * slope.T @ slope])
+    return nlp, ca.Function("hessian", [x, p, scale, multipliers], [scale * jacobian.T @ jacobian])

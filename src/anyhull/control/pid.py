@@ -1,10 +1,10 @@
-"""Cascaded control as autopilots have it: pose error -> velocity -> force, one loop inside the other on each axis.
+"""Cascaded control, as in common autopilots: pose error -> velocity -> force, one loop inside the other on each axis.
 
-Outer loop, P on the pose error e in the boat's frame, with the reference velocity turned into that frame:
+Outer loop, P on the pose error e in the boat's frame, with the reference velocity rotated into that frame:
 
     nu_d = R(psi)ᵀ R(psi_ref) nu_ref + approach(e)
 
-Inner loop, PI on the velocity error, with the force that the reference itself needs:
+Inner loop, PI on the velocity error, with the feedforward force of the reference:
 
     command = inverse_dynamics(nu_ref, d nu_ref / dt) + (nu_d - nu + ∫(nu_d - nu) dt / T_i) / (alpha T)
 
@@ -38,7 +38,7 @@ class PID:
 
     def __init__(self, vessel: Vessel) -> None:
         if vessel.Fy == 0:
-            raise InputError(f"{vessel.name}: PID steers each axis by itself and needs Fy > 0; MPC does without")
+            raise InputError(f"{vessel.name}: PID controls each axis separately and needs Fy > 0; MPC does not")
         self.vessel = vessel
         e = vessel.effective()
         self._alpha = np.array(e[:3])
@@ -47,7 +47,7 @@ class PID:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the integrals."""
+        """Reset the integrators."""
         self._integral = np.zeros(3)
 
     def step(self, pose: ArrayLike, velocity: ArrayLike, window: ArrayLike) -> Array:
@@ -55,23 +55,23 @@ class PID:
         now, nu, reference = check_inputs(pose, velocity, window)
         x, y, psi = reference[0, :3] - now
         error = np.array([*to_body(x, y, now[2]), wrap(psi)])
-        wanted = np.array([*to_inertial(reference[0, 3], reference[0, 4], psi), reference[0, 5]])
+        desired = np.array([*to_inertial(reference[0, 3], reference[0, 4], psi), reference[0, 5]])
         change = (reference[1, 3:] - reference[0, 3:]) / PERIOD
 
-        missing = wanted + approach(error, self._alpha) - nu
-        steady = np.array(inverse_dynamics(wanted, change, self.vessel.normalized, self.vessel.drag))
-        force = steady + missing / (self._alpha * T) + self._integral
+        velocity_error = desired + approach(error, self._alpha) - nu
+        feedforward = np.array(inverse_dynamics(desired, change, self.vessel.normalized, self.vessel.drag))
+        force = feedforward + velocity_error / (self._alpha * T) + self._integral
         command: Array = np.clip(force, -1.0, 1.0)
-        # An axis at its limit gathers no more of what it cannot give.
-        gathers = (command == force) | (np.sign(missing) != np.sign(force))
-        self._integral += gathers * self._integral_rate * PERIOD * missing / (self._alpha * T)
+        # Anti-windup: a saturated axis does not integrate further into saturation.
+        integrates = (command == force) | (np.sign(velocity_error) != np.sign(force))
+        self._integral += integrates * self._integral_rate * PERIOD * velocity_error / (self._alpha * T)
         np.clip(self._integral, -1.0, 1.0, out=self._integral)
         return command
 
 
 def approach(error: Array, alpha: Array) -> Array:
-    """Velocity at which to take up a pose error: in proportion to it, and where it is large no faster than the boat
-    can brake with half its force, which is the square root of twice that deceleration times the distance.
+    """Desired velocity for a pose error: proportional, and for a large error at most the speed from which the boat
+    can brake with half its force, sqrt(2 · deceleration · distance).
     """
     gain, brake = 1 / (4 * T), alpha / 2
     size, linear = np.abs(error), brake / gain**2

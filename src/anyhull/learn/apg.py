@@ -1,13 +1,13 @@
 """Analytic policy gradients: the tracking cost is differentiated through the simulator, over short windows.
 
-A window is a stretch of every boat's episode; the state is carried from one to the next. There is no critic and no
-exploration: the gradient of the mean cost of a window with respect to the weights is exact, but for what lies beyond
-its end, and for what a command changes in how an adapter will read the boat.
-The same step trains a teacher, who is told the boat, and then finetunes a student, adapter and actor together.
+A window is a segment of every boat's episode; the state is carried from one to the next. There is no critic and no
+exploration. The gradient of the mean cost of a window with respect to the weights is exact, except that it omits the
+cost after the window, and the effect of a command on the adapter's later inputs.
+The same step trains a teacher with privileged input, and then finetunes a student, adapter and actor together.
 
-It is stable by construction. On the way back through the steps the cotangent of every boat's state is clipped, so that
-no boat, however unstable, outweighs the rest; what is not a number is dropped, boat by boat; and weights whose cost
-has grown roll back to the best so far.
+Three measures keep it stable. The backward pass clips the cotangent of every boat's state, so that no unstable boat
+dominates the gradient. It drops non-finite cotangents, boat by boat. Weights whose cost has grown roll back to the
+best so far.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Policy = Teacher | Student
 Scalar = Float[Array, ""]
 
 PATIENCE = 10
-"""Windows dropped in a row after which the weights return to the best so far."""
+"""Consecutive dropped windows after which the weights roll back to the best so far."""
 
 
 class TrainState(NamedTuple):
@@ -43,22 +43,22 @@ class TrainState(NamedTuple):
     key: Key
     iteration: Int[Array, ""]
     cost: Scalar
-    """Smoothed over some ten windows."""
+    """Cost, smoothed over about ten windows."""
     lowest: Scalar
-    """The lowest smoothed cost of a recent stretch."""
+    """The lowest recent smoothed cost."""
     best: Float[Array, " p"]
     """The weights at that time."""
     dropped: Int[Array, ""]
-    """Windows dropped in a row."""
+    """Consecutive dropped windows."""
 
 
 def initial(key: Key, config: APG, environment: TrackingEnv, policy: Policy) -> TrainState:
-    """A run at its start, with environments of random age."""
+    """The initial training state, with environments of random age."""
     one, two, three = jax.random.split(key, 3)
     env_state = staggered_reset(one, two, config.num_envs, environment, 0.0)
     weights = flatten(policy)[0]
     memory = jnp.zeros((config.num_envs, policy.memory_size))
-    # Two arrays, as a state that is donated must not hold one twice.
+    # Two arrays, as a donated state must not hold one twice.
     cost, lowest = jnp.full((2,), jnp.inf, jnp.float32)
     iteration, dropped = jnp.zeros((2,), jnp.int32)
     moments = optimizer(config).init(weights)
@@ -66,14 +66,14 @@ def initial(key: Key, config: APG, environment: TrackingEnv, policy: Policy) -> 
 
 
 def optimizer(config: APG) -> optax.GradientTransformation:
-    """Adam behind a bound on the gradient's norm, the learning rate falling by a cosine."""
+    """Adam after clipping of the gradient norm, with cosine decay of the learning rate."""
     schedule = optax.cosine_decay_schedule(config.learning_rate, config.updates, alpha=0.01)
     return optax.chain(optax.clip_by_global_norm(config.max_grad_norm), optax.adam(schedule))
 
 
 @jax.custom_vjp
 def clip_cotangent(x: Float[Array, "n ..."], limit: Scalar) -> Float[Array, "n ..."]:
-    """`x` itself. On the way back each boat's cotangent is clipped to the norm `limit`, and dropped if not finite."""
+    """The identity; in the backward pass each boat's cotangent is clipped to norm `limit`, and zeroed if not finite."""
     return x
 
 
@@ -97,15 +97,15 @@ def pseudo_huber(squared: Array, delta: float) -> Array:
 
 
 def cost_terms(boat: Array, reference: Array, command: Array, previous: Array, config: APG) -> dict[str, Array]:
-    """The terms of the cost of one step, by name, for boats (n, 6); `command` is as the network gave it."""
+    """The terms of the cost of one step, by name, for boats (n, 6); `command` is not yet clipped."""
     error, delta = boat - reference, config.huber_delta
-    given = jnp.clip(command, -1.0, 1.0)
+    clipped = jnp.clip(command, -1.0, 1.0)
     return {
         "position": pseudo_huber(error[:, 0] ** 2 + error[:, 1] ** 2, delta),
         "heading": config.heading * pseudo_huber(wrap(error[:, 2]) ** 2, delta),
         "velocity": config.velocity * pseudo_huber((error[:, 3:] ** 2).sum(-1), delta),
-        "delta_tau": config.delta_tau * pseudo_huber((given - previous) ** 2, delta).sum(-1),
-        "effort": config.effort * (given**2).sum(-1),
+        "delta_tau": config.delta_tau * pseudo_huber((clipped - previous) ** 2, delta).sum(-1),
+        "effort": config.effort * (clipped**2).sum(-1),
         "excess": config.excess * (jnp.abs(command) - 1).clip(0.0).sum(-1),
     }
 
@@ -127,7 +127,7 @@ def window_cost(
     limit = jnp.asarray(config.cotangent_limit / (config.horizon * config.num_envs))
 
     def act(observation: Array, history: Array, privileged: Array, memory: Array) -> Any:
-        # How its motion will be read is no way to steer, and where that is magnified it would drown what is.
+        # No gradient through later histories: their scales would dominate the gradient of the cost.
         return policy.act(observation, jax.lax.stop_gradient(history), privileged, memory)
 
     def carry(state: EnvState, memory: Array) -> tuple[EnvState, Array]:
@@ -139,10 +139,10 @@ def window_cost(
         metrics = {name: value.mean() for name, value in terms.items()} | {"failures": s.outcome.terminated.mean()}
         return metrics, (s.latent, s.next_memory, s.privileged)
 
-    # Two steps as one take 6 to 16 % less time on a GPU; on a CPU they only take longer to compile.
+    # Two steps unrolled take 6 to 16 % less time on a GPU; on a CPU they only take longer to compile.
     options: Any = {"progress": progress, "fresh": fresh, "unroll": 1 if jax.default_backend() == "cpu" else 2}
     *after, (metrics, estimates) = rollout(act, environment, env_state, memory, draws, record, carry=carry, **options)
-    # All steps at once, which on a GPU takes less time than one by one.
+    # All steps at once, which is faster on a GPU.
     losses = policy.estimation_losses(*estimates)
     metrics |= {name: getattr(config, name) * value for name, value in losses.items()}
     metrics = {name: value.mean() for name, value in metrics.items()}
@@ -161,13 +161,13 @@ def iterate(training: TrainState, config: APG, environment: TrackingEnv) -> tupl
         return window_cost(unflatten(weights), env_state, memory, one, progress, config, environment)
 
     (value, (env_state, memory, metrics)), gradient = jax.value_and_grad(cost, has_aux=True)(weights)
-    step, moved = optimizer(config).update(gradient, moments, weights)
+    step, next_moments = optimizer(config).update(gradient, moments, weights)
     finite = jnp.isfinite(gradient).all() & jnp.isfinite(value)
     weights = jnp.where(finite, weights + step, weights)
-    moments = jax.tree.map(lambda new, old: jnp.where(finite, new, old), moved, moments)
+    moments = jax.tree.map(lambda new, old: jnp.where(finite, new, old), next_moments, moments)
 
-    # The curriculum makes windows costlier with time: the lowest cost so far is forgotten slowly. A window that was
-    # dropped says nothing, but weights under which one after another is are no good either.
+    # The curriculum increases the cost with time, so the lowest cost so far grows slowly. A dropped window gives no
+    # cost, but several in a row also cause a rollback.
     mixed = jnp.where(jnp.isfinite(smoothed), 0.9 * smoothed + 0.1 * value, value)
     smoothed, lowest = (jnp.where(finite, new, old) for new, old in ((mixed, smoothed), (1.01 * lowest, lowest)))
     better, dropped = finite & (smoothed <= lowest), jnp.where(finite, 0, dropped + 1)
@@ -176,7 +176,7 @@ def iterate(training: TrainState, config: APG, environment: TrackingEnv) -> tupl
     weights, smoothed = jnp.where(rollback, best, weights), jnp.where(rollback, lowest, smoothed)
     dropped = jnp.where(rollback, 0, dropped)
     metrics |= {"cost": value, "norm": jnp.linalg.norm(gradient), "rollback": rollback, "dropped": ~finite}
-    # A window that was dropped is reported as such; its terms, which may be no numbers, are not.
+    # A dropped window is reported as such; its terms, which may not be finite, are zeroed.
     metrics = {name: jnp.nan_to_num(term.astype(jnp.float32), posinf=0.0) for name, term in metrics.items()}
     counters = iteration + 1, smoothed, lowest, best, dropped
     return TrainState(unflatten(weights), moments, env_state, memory, key, *counters), metrics

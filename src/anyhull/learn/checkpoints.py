@@ -1,4 +1,4 @@
-"""Policies and training states in files: tensors named by their place, `teacher.actor_critic.layers.0.weight`."""
+"""Policies and training states in files: tensors named by their path, `teacher.actor_critic.layers.0.weight`."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ KINDS: dict[str, type[Policy]] = {
     "mean-latent": MeanLatent,
     "recurrent": Recurrent,
 }
-"""What a policy file can hold."""
+"""Policy classes by kind."""
 
 
 def save_policy(path: str | Path, policy: Policy, config: Config, metrics: dict[str, Any]) -> Path:
-    """One file with the weights, what they were trained by and on, and how well they do; its path."""
+    """Write weights, config, training ranges, metrics and versions to one file; returns its path."""
     kind = next(name for name, kind in KINDS.items() if type(policy) is kind)
     about = {
         "kind": kind,
@@ -58,12 +58,12 @@ def load_policy(path: str | Path) -> tuple[Policy, Config, dict[str, Any]]:
 
 
 def save_state(path: str | Path, state: Any, about: dict[str, Any]) -> None:
-    """A training state exactly as it is, with `about` beside it."""
+    """Write a training state bit for bit, with `about` as metadata."""
     policy_file.write(path, _tensors(state), {"kind": "state", "about": about})
 
 
 def load_state(path: str | Path, template: Any) -> tuple[Any, dict[str, Any]]:
-    """The state and `about` of a file; `template` is any state of that structure, or its shapes alone."""
+    """The state and `about` of a file; `template` is any state of that structure, or its shapes."""
     tensors, about = policy_file.read(path)
     if about["kind"] != "state":
         raise InputError(f"{path}: kind = {about['kind']!r}: must be 'state', a checkpoint of training")
@@ -71,25 +71,25 @@ def load_state(path: str | Path, template: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def read_about(path: str | Path) -> dict[str, Any]:
-    """What a file says of itself, without its tensors."""
+    """The metadata of a file, without its tensors."""
     return policy_file.read(path, about_only=True)[1]
 
 
 def versions() -> dict[str, str]:
-    """What a policy was made with."""
+    """Versions of packages and Python, and the device."""
 
     def version(package: str) -> str:
         try:
             return metadata.version(package)
         except metadata.PackageNotFoundError:
-            return "not installed"  # as when the source tree is on the path itself
+            return "not installed"  # as with the source tree on the path
 
     packages = {name: version(name) for name in ("anyhull", "jax", "equinox", "optax")}
     return packages | {"python": platform.python_version(), "device": jax.devices()[0].device_kind}
 
 
 def _blank(kind: str, config: Config) -> Policy:
-    """The shapes of the policy of that kind that the config trains, on the way or in the end."""
+    """The shapes of the policy of that kind that the config trains, in any phase."""
 
     def build(key: jax.Array) -> dict[str, Policy]:
         made: list[Policy] = []
@@ -107,7 +107,7 @@ def _blank(kind: str, config: Config) -> Policy:
 
 
 def _named(tree: Any) -> dict[str, Any]:
-    """The leaves of a tree by their place in it."""
+    """The leaves of a tree by their path."""
 
     def name(path: Any) -> str:
         return jax.tree_util.keystr(path, simple=True, separator=".")
@@ -116,16 +116,16 @@ def _named(tree: Any) -> dict[str, Any]:
 
 
 def _tensors(tree: Any) -> Tensors:
-    """The arrays of a tree by name, keys of random numbers as the integers that they are."""
+    """The arrays of a tree by name, PRNG keys as integers."""
     return {n: jax.device_get(jax.random.key_data(x) if is_key(x) else x) for n, x in _named(tree).items()}
 
 
 def fill(template: T, tensors: Tensors, path: str | Path) -> T:
-    """`template` with the tensors in the places that they are named for."""
+    """`template` with each leaf replaced by the tensor of its name."""
     places = _named(template)
-    for what, names in (("missing", places.keys() - tensors.keys()), ("foreign", tensors.keys() - places.keys())):
+    for what, names in (("missing", places.keys() - tensors.keys()), ("unexpected", tensors.keys() - places.keys())):
         if names:
-            raise InputError(f"{path}: tensor {min(names)!r} is {what}: the file does not hold what its metadata says")
+            raise InputError(f"{path}: tensor {min(names)!r} is {what}: the tensors do not match the metadata")
 
     def fit(name: str, place: Any) -> jax.Array:
         like = jax.eval_shape(jax.random.key_data, place) if is_key(place) else place

@@ -1,4 +1,4 @@
-"""Everything that decides a training run: frozen dataclasses with the paper's tables as defaults, and presets."""
+"""Configuration of a training run: frozen dataclasses with the paper's tables as defaults, and presets."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Method = Literal["teacher", "student", "ppo-general", "ppo-specific", "recurrent
 Recipe = Literal["ppo", "apg"]
 
 METHODS: dict[str, str] = {
-    "teacher": "Phase 1: an oracle that is told the boat's dynamics",
+    "teacher": "Phase 1: an oracle with the boat's dynamics as privileged input",
     "student": "Phase 1 and 2: the adaptive policy of the paper",
     "ppo-general": "one policy for all boats, without adaptation",
     "ppo-specific": "a policy for one vessel, randomized around it",
     "recurrent": "end to end with a GRU, without a teacher",
-    "student-mean-latent": "the student with its latent held at the mean: what adaptation is worth",
+    "student-mean-latent": "the student with its latent fixed at the mean: the ablation of adaptation",
     "sweep": "the appendix: one vessel scaled in inertia and damping, one latent number",
 }
 
@@ -44,7 +44,7 @@ class PPO:
     minibatches: int = 8
     """Parts of an iteration's batch, each of whole environments."""
     epochs: int = 10
-    """Passes over it."""
+    """Passes over the batch."""
     gamma: float = 0.96
     """Discount factor."""
     gae_lambda: float = 0.95
@@ -52,9 +52,9 @@ class PPO:
     clip_range: float = 0.10
     """Clip parameter of the probability ratio."""
     learning_rate: float = 3e-4
-    """At the start."""
+    """Initial learning rate."""
     final_learning_rate: float = 3e-5
-    """At the end, reached linearly."""
+    """Final learning rate, reached linearly."""
     entropy_coef: float = 0.005
     """Entropy coefficient."""
     value_coef: float = 0.5
@@ -62,19 +62,19 @@ class PPO:
     max_grad_norm: float = 0.7
     """Largest norm of a gradient."""
     target_kl: float = 0.02
-    """When the KL divergence exceeds 1.5 times this, the remaining updates of the iteration are left out."""
+    """When the KL divergence exceeds 1.5 times this, the remaining updates of the iteration are skipped."""
     reward_scale: float = 0.04
-    """Factor on the reward that the critic sees, 1 - gamma: values then are of the size of rewards."""
+    """Factor on the reward for the critic, 1 - gamma: values then have the magnitude of rewards."""
 
     @property
     def iterations(self) -> int:
-        """How many it takes to reach `total_steps`."""
+        """Iterations to reach `total_steps`."""
         return -(-self.total_steps // (self.num_envs * self.rollout_steps))
 
 
 @dataclass(frozen=True)
 class Distillation:
-    """Phase 2's hyperparameters; the rates and the decay are the paper's, the rest is not in it."""
+    """Hyperparameters of Phase 2; the paper states the learning rates and the weight decay only."""
 
     total_steps: int = 45_000_000
     """Environment steps."""
@@ -85,16 +85,16 @@ class Distillation:
     minibatches: int = 4
     """Gradient steps an iteration, each on its share of the environments."""
     learning_rate: float = 3e-4
-    """Of AdamW at the start."""
+    """Initial learning rate of AdamW."""
     final_learning_rate: float = 3e-5
-    """At the end, reached linearly."""
+    """Final learning rate, reached linearly."""
     weight_decay: float = 1e-5
     nll: float = 0.0
-    """Weight of the dynamics head's negative log likelihood; 0 is no dynamics head, as in the paper."""
+    """Weight of the dynamics head's negative log likelihood; 0 for no dynamics head, as in the paper."""
 
     @property
     def iterations(self) -> int:
-        """How many it takes to reach `total_steps`."""
+        """Iterations to reach `total_steps`."""
         return -(-self.total_steps // (self.num_envs * self.rollout_steps))
 
 
@@ -109,21 +109,21 @@ class APG:
     horizon: int = 32
     """Steps of a window, through which the gradient flows."""
     learning_rate: float = 1e-3
-    """Of Adam at the start; it falls to a hundredth by a cosine."""
+    """Initial learning rate of Adam; cosine decay to a hundredth."""
     heading: float = 0.8
-    """Weight of a radian against a metre."""
+    """Weight of the heading error (rad) relative to the position error (m)."""
     huber_delta: float = 1e-3
     """Error (m, rad), or change of the command, below which the cost is quadratic rather than linear."""
     velocity: float = 0.1
     """Weight of the velocity error (m/s, m/s, rad/s)."""
     delta_tau: float = 0.16
-    """Weight of |Δτ|: about linear, as the error, so that a needed jump is not spread out."""
+    """Weight of |Δτ|: nearly linear, as the error, so that a necessary step is not smoothed."""
     effort: float = 1e-4
     """Weight of the squared command."""
     excess: float = 0.1
-    """Weight of what a command asks for beyond saturation: there the boat itself gives no gradient."""
+    """Weight of the command beyond saturation, where the dynamics give no gradient."""
     latent: float = 0.0
-    """Weight of a student's distance from the teacher's latent."""
+    """Weight of the squared distance of a student's latent from the teacher's."""
     nll: float = 0.0
     """Weight of the dynamics head's negative log likelihood."""
     cotangent_limit: float = 12.0
@@ -133,27 +133,27 @@ class APG:
     curriculum: bool = True
     """Whether boats, references and offsets grow with progress; else they have their full range from the start."""
     rollback_ratio: float = 3.0
-    """Smoothed cost, as a multiple of the lowest so far, at which the weights return to where that was."""
+    """Smoothed cost, as a multiple of the lowest so far, above which the weights roll back."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that decides a training run."""
+    """Configuration of a training run."""
 
     method: Method = "student"
     recipe: Recipe = "ppo"
-    """The paper's, or analytic policy gradients through the simulator."""
+    """`ppo` is the paper's; `apg`, analytic policy gradients through the simulator."""
     environment: TrackingEnv = field(default_factory=TrackingEnv)
     ppo: PPO = field(default_factory=PPO)
     distillation: Distillation = field(default_factory=Distillation)
     apg: APG = field(default_factory=APG)
-    """The teacher of the recipe `apg`."""
+    """Hyperparameters of the teacher in the recipe `apg`."""
     finetune: APG = field(default_factory=APG)
-    """The student of the recipe `apg`, adapter and actor together."""
+    """Hyperparameters of the student in the recipe `apg`, adapter and actor together."""
     latent_size: int = LATENT
     """Size of the latent z."""
     scales: Scales = field(default_factory=Scales)
-    """How the networks magnify small numbers."""
+    """Input scaling of the networks."""
     modulated: bool = False
     """Whether the latent also multiplies the actor's features, in the recipe `apg`."""
 
@@ -162,13 +162,13 @@ SENSOR_NOISE = (0.015, 0.015, 0.005, 0.03, 0.03, 0.02)
 """Largest sensor noise in training for the field: 1.5 times the estimator's errors in the twin."""
 
 APG_OFFSET = (0.5, 0.5, 0.5, 0.2, 0.1, 0.2)
-"""Largest initial offset in the recipe `apg`: that for which its weights were chosen."""
+"""Largest initial offset in the recipe `apg`, for which its weights were tuned."""
 
 
 def paper(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
     """The paper's recipe for a method, in the sea of that name; `vessel` for those trained on one.
 
-    In every sea but the ideal one policies also meet the errors of an estimator, and magnify a velocity gain less.
+    Except in the ideal sea, training has sensor noise and a smaller scale of the velocity gain.
     """
     if method not in METHODS:
         raise InputError(unknown("method", method, METHODS))
@@ -189,7 +189,7 @@ def paper(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
 
 
 def paper_fast(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
-    """A twentieth of the paper's budget in smaller batches: minutes on two cores, for a look and for tests."""
+    """A twentieth of the paper's budget in smaller batches: minutes on two cores, for demonstrations and tests."""
     config = paper(method, sea, vessel)
     few: dict[str, Any] = {"num_envs": 256, "minibatches": 4, "learning_rate": 1e-3, "final_learning_rate": 1e-4}
     return replace(
@@ -200,12 +200,12 @@ def paper_fast(method: str, sea: str = "ideal", vessel: str | None = None) -> Co
 
 
 def apg(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
-    """Our recipe for a teacher or a student: the cost differentiated through the simulator."""
+    """The recipe `apg` for a teacher or a student: analytic policy gradients through the simulator."""
     config = paper(method, sea, vessel)
     if method not in ("teacher", "student"):
         raise InputError(f"method {method!r}: has no recipe 'apg'; must be teacher or student, or recipe 'ppo'")
     disturbed = config.environment.sea != Sea.ideal()
-    # Where wind and delay keep a boat off its path anyway, a lower price on |Δτ| pays in position.
+    # With wind and delay, a lower weight of |Δτ| reduces the position error.
     teacher = replace(config.apg, updates=3000, heading=0.6, delta_tau=0.06) if disturbed else config.apg
     environment = replace(config.environment, episode_steps=400, initial_offset=APG_OFFSET, turn_share=0.85)
     rates: Any = {"learning_rate": 1e-3, "final_learning_rate": 1e-4}
@@ -217,14 +217,14 @@ def apg(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
         apg=teacher,
         finetune=replace(teacher, updates=8000 if disturbed else 3300, latent=1e-3, nll=5e-3, curriculum=False),
         latent_size=16 if disturbed else LATENT,
-        # Errors magnified more bring gradients up to their bound, which then cuts what a slow boat needs.
+        # A larger scale saturates the clipped cotangents, at the cost of slow boats.
         scales=replace(config.scales, error=10.0),
         modulated=True,
     )
 
 
 def apg_fast(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
-    """The same with fewer boats and updates: minutes on two cores."""
+    """`apg` with fewer boats and updates: minutes on two cores."""
     config = apg(method, sea, vessel)
     return replace(
         config,
@@ -235,7 +235,7 @@ def apg_fast(method: str, sea: str = "ideal", vessel: str | None = None) -> Conf
 
 
 PRESETS = {"apg": {"full": apg, "fast": apg_fast}, "ppo": {"full": paper, "paper": paper, "fast": paper_fast}}
-"""For each recipe the configs by name."""
+"""Presets by recipe and name."""
 
 
 def settings(config: Any, prefix: str = "") -> dict[str, Any]:
@@ -270,7 +270,7 @@ def override(config: Config, assignment: str) -> Config:
 
 
 def _parse(text: str, hint: Any) -> Any:
-    """What a person typed as JSON has it: numbers also as 6e7, lists also without brackets, words without quotes."""
+    """The text parsed as JSON; integers may be written as 6e7, lists without brackets, strings without quotes."""
     for written in (text, text.lower(), f"[{text}]" if "," in text else text):
         try:
             value = json.loads("null" if written == "none" else written)

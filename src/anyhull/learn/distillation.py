@@ -1,4 +1,4 @@
-"""Phase 2: the adapter learns the teacher's latent from history, under its own rollouts, the actor frozen."""
+"""Phase 2: the adapter regresses the teacher's latent on the history of its own rollouts; the actor is frozen."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class TrainState(NamedTuple):
 
 
 def optimizer(config: Distillation) -> optax.GradientTransformation:
-    """AdamW with the learning rate falling linearly."""
+    """AdamW with a linear schedule of the learning rate."""
     updates = config.iterations * config.minibatches
     schedule = optax.linear_schedule(config.learning_rate, config.final_learning_rate, updates)
     return optax.adamw(schedule, weight_decay=config.weight_decay)
 
 
 def initial(key: Key, config: Distillation, environment: Environment, teacher: Teacher) -> TrainState:
-    """A run at its start, with environments of random age."""
+    """The initial training state, with environments of random age."""
     one, two, three, four = jax.random.split(key, 4)
     assert teacher.encoder is not None
     latent = teacher.encoder.layers[-1].bias.size
@@ -50,20 +50,20 @@ def initial(key: Key, config: Distillation, environment: Environment, teacher: T
 
 
 class Sequence(NamedTuple):
-    """What a rollout leaves to learn from; leading axes (steps, envs)."""
+    """Training data of a rollout; leading axes (steps, envs)."""
 
     history: Float[Array, "t n h"]
     reset: Array
-    """Whether the memory is emptied before the step."""
+    """Whether the memory is zeroed before the step."""
     privileged: Float[Array, "t n e"]
     latent: Float[Array, "t n z"]
-    """The teacher's."""
+    """The teacher's latent."""
 
 
 def collect(
     student: Student, env_state: Any, memory: Array, key: Key, config: Distillation, environment: Environment
 ) -> tuple[Any, Array, Sequence]:
-    """Steps of every environment with the actor on the adapter's own estimate."""
+    """A rollout of every environment, the actor's latent estimated by the adapter."""
     one, two = jax.random.split(key)
     uniforms = jax.random.uniform(one, (config.num_envs, environment.reset_draws))
     fresh = jax.vmap(lambda u: environment.reset(u, 1.0))(uniforms)
@@ -82,9 +82,9 @@ def collect(
 
 
 def loss(adapter: Adapter, memory: Array, sequence: Sequence, nll: float) -> tuple[Array, Array]:
-    """What is to be made small over sequences from `memory`, and the part of it that is ‖ẑ - z‖².
+    """The loss over sequences from `memory`, and its part ‖ẑ - z‖².
 
-    The rest is the negative log likelihood of the dynamics head, where there is one.
+    The other part is the negative log likelihood of the dynamics head, if there is one.
     """
     z, states = adapter.unroll(sequence.history, sequence.reset, memory)
     distance = ((z - sequence.latent) ** 2).sum(-1).mean()
@@ -96,7 +96,7 @@ def loss(adapter: Adapter, memory: Array, sequence: Sequence, nll: float) -> tup
 def iterate(
     training: TrainState, config: Distillation, environment: Environment
 ) -> tuple[TrainState, dict[str, Array]]:
-    """Collect sequences and learn from them, once."""
+    """One iteration: collect sequences and update the adapter."""
     student, moments, env_state, memory, key, iteration = training
     key, one, two = jax.random.split(key, 3)
     env_state, next_memory, sequence = collect(student, env_state, memory, one, config, environment)

@@ -1,7 +1,7 @@
 """The tracking task as an environment: reset and step of one boat as pure functions, to be vmapped.
 
-Randomness comes in as numbers: `Draws` for a step, `uniforms` for a reset, both drawn outside the loop. `progress` is
-the share of training that is over, 0 to 1: the curriculum and the action penalties grow with it.
+Random numbers are inputs: `Draws` for a step, `uniforms` for a reset, both drawn outside the loop. `progress` is the
+completed share of training, 0 to 1: the curriculum and the action penalties grow with it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from anyhull.reference import PREVIEW
 from anyhull.sea import Sea, clip_current, delayed, drift_current, drift_force
 
 SUBSTEPS = round(PERIOD / SUBSTEP)
-"""Integration steps a control period."""
+"""Integration steps per control period."""
 
 LARGEST = 1e4
-"""Larger than any state of a sound episode."""
+"""Bound on the state, beyond which the integration has diverged."""
 
 NOISE_MEMORY = 0.85
-"""Share of a measurement error that is still there a period later, about that of an estimator on a boat."""
+"""Autocorrelation of the measurement error over one period, about that of an onboard estimator."""
 
 CURRENT, FORCE, DELAY = slice(0, 2), slice(2, 5), slice(5, 6)
-"""Where each lies in `EnvState.disturbance`."""
+"""Slices of `EnvState.disturbance`."""
 
 Key = Array
 Scalar = Float[Array, ""]
@@ -44,7 +44,7 @@ Scalar = Float[Array, ""]
 
 @runtime_checkable
 class Environment(Protocol):
-    """What is learned on: `TrackingEnv`, or a probe with a known answer."""
+    """A training environment: `TrackingEnv`, or a probe environment with a known solution."""
 
     @property
     def observation_size(self) -> int: ...
@@ -73,19 +73,19 @@ class EnvState(NamedTuple):
     boat: Float[Array, " 6"]
     """x, y, psi, u, v, r."""
     previous_pose: Float[Array, " 3"]
-    """Pose one period ago, as it was measured."""
+    """Measured pose one period ago."""
     window: Float[Array, "11 6"]
     """The reference now and ahead."""
     segment: Float[Array, " 4"]
-    """The reference's twist to steer to, and the time left for it."""
+    """Target twist of the reference, and its remaining time."""
     commands: Float[Array, "k 3"]
-    """Commands in force or on their way, the newest first."""
+    """Commands active or in transit, newest first."""
     disturbance: Float[Array, " 6"]
     """Current (2), force (3) and delay."""
     sensor_error: Float[Array, " k"]
-    """Of the measured state (6), and the share of the largest noise that this boat has; empty without sensor noise."""
+    """Error of the measured state (6), and the boat's share of the largest noise; empty without sensor noise."""
     e: Float[Array, " 9"]
-    """The boat."""
+    """Normalized components of the boat."""
     age: Int[Array, ""]
     """Steps since the episode began."""
 
@@ -98,18 +98,18 @@ class Draws(NamedTuple):
     disturbance: Float[Array, " 5"]
     """Normal numbers for current and force."""
     sensor_error: Float[Array, " k"]
-    """Normal numbers for the measurement errors, where there are any."""
+    """Normal numbers for the measurement errors; empty without sensor noise."""
 
 
 class Outcome(NamedTuple):
-    """What a step led to, before any reset."""
+    """The result of a step, before any reset."""
 
     reward: Scalar
     terms: dict[str, Scalar]
     terminated: Bool[Array, ""]
-    """Failed: farther from the reference than the task allows."""
+    """Failure: the position error exceeds `failure_distance`, or the state diverged."""
     truncated: Bool[Array, ""]
-    """Cut off by the clock; the future still has value."""
+    """Time limit reached; the value of the next state still counts."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class TrackingEnv:
     sea: Sea = field(default_factory=Sea.ideal)
     """Disturbances and actuator delay."""
     randomization: Randomization = field(default_factory=Randomization)
-    """Which boats are met."""
+    """Distribution of the boats."""
     reward: RewardWeights = field(default_factory=RewardWeights)
     """Reward weights."""
     episode_steps: int = 1000
@@ -139,7 +139,7 @@ class TrackingEnv:
     noise_free_share: float = 0.5
     """Share of boats whose measured state has no error, below 1."""
     privileged_sea: bool = False
-    """Whether the privileged vector holds delay, current and force beside the boat."""
+    """Whether the privileged vector includes delay, current and force."""
 
     observation_size: ClassVar[int] = OBSERVATION_SIZE
     history_size: ClassVar[int] = HISTORY_SIZE
@@ -156,17 +156,17 @@ class TrackingEnv:
 
     @property
     def reset_draws(self) -> int:
-        """Uniform numbers that a reset takes: boat, first segment, offset, delay, current and force, sensor errors."""
+        """Uniform numbers per reset: boat, first segment, offset, delay, current and force, sensor errors."""
         return randomization.DRAWS + reference_generator.DRAWS + 6 + 1 + 5 + 7 * self.noisy
 
     @property
     def privileged_size(self) -> int:
-        """Of the nine components, and of the sea where it is told."""
+        """Nine components and, with `privileged_sea`, six of the sea."""
         size: int = (PRIVILEGED.force if self.privileged_sea else PRIVILEGED.e).stop
         return size
 
     def draws(self, key: Key, shape: tuple[int, ...]) -> Draws:
-        """The randomness of steps of that shape; none is drawn for disturbances or errors that there are not."""
+        """The randomness of steps of that shape; zero or empty without disturbances or sensor noise."""
         one, two = jax.random.split(key)
         still = self.sea.current == 0 and self.sea.force == 0
         return Draws(
@@ -176,7 +176,7 @@ class TrackingEnv:
         )
 
     def difficulty(self, progress: Scalar | float) -> Scalar:
-        """How far the curriculum has grown, 0 to 1."""
+        """Progress of the curriculum, 0 to 1."""
         return jnp.clip(jnp.asarray(progress) / self.curriculum_end, 0.0, 1.0)
 
     def reset(self, uniforms: Float[Array, " n"], progress: Scalar | float = 1.0) -> EnvState:
@@ -210,14 +210,14 @@ class TrackingEnv:
     def step(
         self, state: EnvState, action: Float[Array, " 3"], draws: Draws, progress: Scalar | float = 1.0
     ) -> tuple[EnvState, Outcome]:
-        """One control period: the boat moves under the clipped command, the reference and the sea go on."""
+        """One control period: the boat moves under the clipped command, the reference and the sea advance."""
         command = jnp.clip(action, -1.0, 1.0)
         previous = state.commands[0]
         commands = jnp.concatenate([command[None], state.commands[:-1]])
         current, force, delay = (state.disturbance[part] for part in (CURRENT, FORCE, DELAY))
-        in_force = delayed(tuple(commands), delay[0], SUBSTEPS) if self.sea.commands > 1 else [command] * SUBSTEPS
-        boat = move(state.boat, jnp.stack([jnp.stack(push) + force for push in in_force]), state.e, current)
-        # An extreme boat can spin up until the integration overflows: that is a failure like straying, not a number.
+        active = delayed(tuple(commands), delay[0], SUBSTEPS) if self.sea.commands > 1 else [command] * SUBSTEPS
+        boat = move(state.boat, jnp.stack([jnp.stack(tau) + force for tau in active]), state.e, current)
+        # An extreme boat can diverge until the integration overflows: the episode then terminates.
         overflow = ~jnp.all(jnp.abs(boat) < LARGEST)
         boat = jnp.where(overflow, state.boat, boat)
 
@@ -244,7 +244,7 @@ class TrackingEnv:
         )
         previous_pose, error = self._measured(state.boat, state.sensor_error)[:3], state.sensor_error
         if self.noisy:
-            # So that its standard deviation stays what it is.
+            # Scaled so that the standard deviation stays constant.
             new = (1 - NOISE_MEMORY**2) ** 0.5 * error[6] * jnp.array(self.sensor_noise) * draws.sensor_error
             error = error.at[:6].set(NOISE_MEMORY * error[:6] + new)
         after = EnvState(boat, previous_pose, window, jnp.stack(segment), commands, disturbance, error, state.e, age)
@@ -253,17 +253,17 @@ class TrackingEnv:
     def observe(self, state: EnvState) -> Float[Array, " 72"]:
         """The base observation o."""
         boat = self._measured(state.boat, state.sensor_error)
-        seen = observation.observe(boat[:3], boat[3:], state.window, state.commands[0])
-        return jnp.asarray(observation.pack(seen))
+        fields = observation.observe(boat[:3], boat[3:], state.window, state.commands[0])
+        return jnp.asarray(observation.pack(fields))
 
     def history(self, state: EnvState) -> Float[Array, " 9"]:
         """The history feature h."""
         boat = self._measured(state.boat, state.sensor_error)
-        seen = observation.history(boat[:3], state.previous_pose, boat[3:], state.commands[0])
-        return jnp.asarray(observation.pack(seen))
+        fields = observation.history(boat[:3], state.previous_pose, boat[3:], state.commands[0])
+        return jnp.asarray(observation.pack(fields))
 
     def privileged(self, state: EnvState) -> Float[Array, " p"]:
-        """What the encoder reads: e on a logarithmic scale; then delay, current in the body frame and force."""
+        """The encoder's input: e on a logarithmic scale; then delay, current in the body frame and force."""
         e = jnp.asarray(observation.scale_privileged(state.e))
         if not self.privileged_sea:
             return e
@@ -280,12 +280,12 @@ class TrackingEnv:
 
 
 def _normal(uniforms: Float[Array, " n"]) -> Float[Array, " n"]:
-    """Uniform numbers as normal ones."""
+    """Uniform numbers transformed to normal ones."""
     return jnp.asarray(jax.scipy.stats.norm.ppf(jnp.clip(uniforms, 1e-6, 1 - 1e-6)))
 
 
 def auto_reset(done: Bool[Array, " n"], fresh: Any, state: Any) -> Any:
-    """`fresh` where an episode is done, else `state`; for environments, and for whatever else goes with them."""
+    """`fresh` where an episode is done, else `state`; for any tree with the environments as first axis."""
 
     def pick(new: Array, old: Array) -> Array:
         return jnp.where(done.reshape(done.shape + (1,) * (new.ndim - 1)), new, old)
@@ -294,8 +294,8 @@ def auto_reset(done: Bool[Array, " n"], fresh: Any, state: Any) -> Any:
 
 
 def staggered_reset(draws: Key, ages: Key, count: int, environment: Environment, progress: float) -> Any:
-    """So many environments, each somewhere in its episode, so that they do not all end at once."""
+    """`count` environments of random age, so that their episodes do not all end at once."""
     uniforms = jax.random.uniform(draws, (count, environment.reset_draws))
-    # Compiled, since operation by operation it takes seconds.
+    # Compiled, since eager execution takes seconds.
     state = jax.jit(jax.vmap(lambda u: environment.reset(u, progress)))(uniforms)
     return state._replace(age=jax.random.randint(ages, (count,), 0, environment.episode_steps))

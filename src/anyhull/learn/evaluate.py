@@ -1,4 +1,4 @@
-"""How policies do: many boats along one reference or along those of training, and what is written of it into files."""
+"""Evaluation of policies: many boats along one reference or those of training; metrics for policy files."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from anyhull.sea import Sea
 from anyhull.vessel import Vessel
 
 RUNS = 20
-"""Runs of each boat that are averaged where the sea is random."""
+"""Runs of each boat to average in a random sea."""
 
 
 @dataclass(frozen=True)
 class GivenReference(TrackingEnv):
-    """The tracking environment with a reference that comes in with the randomness: draws are (draws, next window)."""
+    """The tracking environment with a given reference: `draws` is (draws, next window)."""
 
     def step(self, state: EnvState, action: Array, draws: Any, progress: Any = 1.0) -> tuple[EnvState, Outcome]:
         after, outcome = super().step(state, action, draws[0], progress)
@@ -72,9 +72,9 @@ def track(
 def estimates(
     student: Student, environment: TrackingEnv, uniforms: Float[Array, "n d"], steps: int, key: Array
 ) -> tuple[Float[Array, "n p"], Float[Array, "n z"], Float[Array, "t n z"]]:
-    """Privileged vectors, latents and the student's estimates of them, of boats drawn by `uniforms` that it steers.
+    """Privileged vectors, latents and the student's estimates, of boats drawn by `uniforms` under its control.
 
-    Every boat has a reference of the training distribution that it can follow, and starts off it as in training.
+    Every boat has a reference of the training distribution that it can follow, and an initial offset as in training.
     """
     state = jax.vmap(environment.reset)(uniforms)
     privileged = jax.vmap(environment.privileged)(state)
@@ -85,13 +85,13 @@ def estimates(
 
 
 def training_draws(environment: TrackingEnv, count: int) -> tuple[Float[Array, "n d"], Array]:
-    """Uniform numbers for so many boats of the training distribution, and a key for what they meet."""
+    """Uniform numbers for `count` boats of the training distribution, and a key for their rollouts."""
     one, two = jax.random.split(jax.random.key(1))
     return jax.random.uniform(one, (count, environment.reset_draws)), two
 
 
 def latent_range(student: Student, environment: TrackingEnv) -> tuple[list[float], list[float]]:
-    """The least and the largest estimate of each number of z over boats and seas of the environment."""
+    """The smallest and largest estimate of each component of z over boats and seas of the environment."""
     found = np.asarray(estimates(*_latent_range_inputs(student, environment))[2])
     return found.min((0, 1)).tolist(), found.max((0, 1)).tolist()
 
@@ -102,7 +102,7 @@ def _latent_range_inputs(student: Student, environment: TrackingEnv) -> Any:
 
 
 def policy_metrics(policy: Policy, config: Config) -> dict[str, Any]:
-    """What is written into a policy's file: how it tracks, and for a student the range of its latents."""
+    """Metrics of a policy file: tracking errors, and for a student the range of its latents."""
     tracked = tracking_metrics(policy, config)
     if not isinstance(policy, Student):
         return tracked
@@ -110,7 +110,7 @@ def policy_metrics(policy: Policy, config: Config) -> dict[str, Any]:
 
 
 def lower_metrics(policy: Policy, config: Config) -> list[Any]:
-    """The programs of `policy_metrics`, traced for such a policy."""
+    """The programs of `policy_metrics`, lowered for a policy of these shapes."""
     boats, cases = _cases(config)
     programs = [_track_rectangle.lower(policy, *_inputs(boats, *case)) for case in cases.values()]  # type: ignore[attr-defined]
     if isinstance(policy, Student):
@@ -121,7 +121,7 @@ def lower_metrics(policy: Policy, config: Config) -> list[Any]:
 def tracking_metrics(policy: Policy, config: Config) -> dict[str, Any]:
     """Errors on the paper's rectangle: five platforms, or the one that a policy was trained for.
 
-    In ideal conditions, and for a policy trained for another sea also, under `sea`, in that.
+    In ideal conditions and, for a policy trained in another sea, also in that, under `sea`.
     """
     boats, cases = _cases(config)
     found = {name: _metrics(policy, boats, *case) for name, case in cases.items()}
@@ -129,10 +129,10 @@ def tracking_metrics(policy: Policy, config: Config) -> dict[str, Any]:
 
 
 def _cases(config: Config) -> tuple[dict[str, Any], dict[str, tuple[TrackingEnv, int]]]:
-    """Boats by name, and the environments that they are tracked in, with runs of each boat."""
+    """Boats by name, and the environments for the evaluation, with the runs of each boat."""
     center = config.environment.randomization.center
     boats = {name: Vessel.load(name).normalized for name in PLATFORMS} if center is None else {"trained for": center}
-    # Which boats were trained on does not matter here, and would compile this anew for each.
+    # The training distribution has no effect here, and would cause a recompilation for each.
     environment = replace(config.environment, randomization=Randomization())
     ideal = replace(environment, sea=Sea.ideal())
     return boats, {"ideal": (ideal, 1)} | ({} if environment == ideal else {"sea": (environment, RUNS)})
@@ -161,6 +161,6 @@ def _metrics(policy: Policy, boats: dict[str, Any], environment: TrackingEnv, ru
 
 @eqx.filter_jit
 def _track_rectangle(policy: Policy, e: Array, environment: TrackingEnv) -> Any:
-    # A GPU would round the networks' products to ten bits, by which a recurrent policy was off by 0.15 degrees.
+    # TF32 rounds products to ten bits on a GPU: an error of 0.15 degrees for a recurrent policy.
     with jax.default_matmul_precision("highest"):
         return track(policy, e, rounded_rectangle(), environment)

@@ -1,4 +1,4 @@
-"""What a method trains, in one phase or several, and training itself as a pure function."""
+"""The training phases of each method, and training as a pure function."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Key = Array
 
 
 class Phase(NamedTuple):
-    """A stretch of training: a state, and how it goes on."""
+    """A phase of training: initial state and iteration."""
 
     name: str
     iterations: int
     steps: int
-    """Environment steps an iteration."""
+    """Environment steps per iteration."""
     initial: Callable[[Key, Any], Any]
-    """(key, the policy of the phase before or None) -> state."""
+    """(key, policy of the previous phase or None) -> state."""
     iterate: Callable[[Any], tuple[Any, dict[str, Array]]]
     """State -> state, metrics."""
     policy: Callable[[Any], Any] = lambda state: state.policy
@@ -33,7 +33,7 @@ class Phase(NamedTuple):
 
 
 def train(key: Key, config: Config) -> tuple[Policy, list[dict[str, Array]]]:
-    """A policy from nothing, and the metrics of every iteration of each phase; pure, so `jit(vmap(train))` does seeds.
+    """A trained policy, and the metrics of every iteration of each phase; pure: `jit(vmap(train))` trains seeds.
 
     `anyhull.learn.trainer` does the same with files, checkpoints and progress around it.
     """
@@ -52,12 +52,12 @@ def train(key: Key, config: Config) -> tuple[Policy, list[dict[str, Array]]]:
 
 
 def phases(config: Config) -> tuple[Phase, ...]:
-    """What a config trains, in order."""
+    """The phases of a config, in order."""
     return apg_phases(config) if config.recipe == "apg" else ppo_phases(config)
 
 
 def ppo_phases(config: Config) -> tuple[Phase, ...]:
-    """A policy by PPO; for a student then its adapter."""
+    """A policy by PPO; for a student, then its adapter by distillation."""
     environment, hyper = config.environment, config.ppo
     has_latent = config.method not in ("ppo-general", "ppo-specific")
 
@@ -83,7 +83,7 @@ def ppo_phases(config: Config) -> tuple[Phase, ...]:
 
 
 def distillation_phase(config: Config, name: str) -> Phase:
-    """Phase 2: an adapter for the teacher of the phase before."""
+    """Phase 2: an adapter for the teacher of the previous phase."""
     environment, hyper = config.environment, config.distillation
     return Phase(
         name,
@@ -95,7 +95,7 @@ def distillation_phase(config: Config, name: str) -> Phase:
 
 
 def apg_phases(config: Config) -> tuple[Phase, ...]:
-    """Teacher; for a student then an adapter by regression, and adapter and actor together."""
+    """Teacher; for a student, then the adapter by distillation, then finetuning of adapter and actor."""
     environment = config.environment
 
     def begin(key: Key, _: None) -> apg.TrainState:
@@ -115,7 +115,7 @@ def apg_phases(config: Config) -> tuple[Phase, ...]:
 
 
 def new_teacher(config: Config, key: Key, latent: int) -> Teacher:
-    """A teacher, or with a latent of size 0 a policy without an encoder, before training."""
+    """An untrained teacher; with a latent of size 0, a policy without an encoder."""
     environment = config.environment
     sizes = environment.observation_size, environment.privileged_size, environment.action_size, latent
     return Teacher(*sizes, modulated=config.modulated, scales=config.scales, key=key)

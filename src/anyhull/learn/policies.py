@@ -1,8 +1,8 @@
 """The paper's networks as policies: teacher, student, student with the mean latent, and the recurrent baseline.
 
-Every policy acts by one signature, `act(observation, history, privileged, memory) -> action, latent, memory`; what its
-kind does not use it ignores, and what it does not have is empty. All take batches: features in the last axis, anything
-before it. Those that PPO trains also have a critic: `value` and `unroll`.
+Every policy has one signature, `act(observation, history, privileged, memory) -> action, latent, memory`. It ignores
+inputs that it does not use, and outputs that it does not have are empty. All take batches, with features in the last
+axis. Those that PPO trains also have a critic: `value` and `unroll`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ SCALES = Scales()
 
 
 def affine(x: Array, weight: Array, bias: Array) -> Array:
-    """x · weight + bias, with the bias spread over whatever comes before the last axis."""
+    """x · weight + bias, with the bias broadcast over the leading axes."""
     y = x @ weight
     return y + jnp.broadcast_to(bias, y.shape)
 
 
 class Layer(eqx.Module):
-    """An affine map, or several side by side: weight (..., in, out), bias (..., out)."""
+    """An affine map, or a stack of several: weight (..., in, out), bias (..., out)."""
 
     weight: Array
     bias: Array
@@ -71,7 +71,7 @@ class MLP(eqx.Module):
 
 
 class ActorCritic(eqx.Module):
-    """Actor and critic of equal size, layer by layer in pairs."""
+    """Actor and critic of equal size, with layers stacked in pairs."""
 
     layers: tuple[Layer, ...]
     """Hidden layers and head, the actor's first; of the critic's head only the first output is used."""
@@ -81,7 +81,7 @@ class ActorCritic(eqx.Module):
         sizes = (inputs, *ACTOR, actions)
         keys = jax.random.split(key, len(sizes) - 1)
         layers = [Layer(i, o, 2**0.5, key=k, stack=(2,)) for (i, o), k in zip(pairwise(sizes), keys, strict=True)]
-        # Actions start near zero, values at their natural size.
+        # A small gain for the actor, so that initial actions are near zero.
         gains = jnp.array([0.01, 1.0])[:, None, None] / 2**0.5
         layers[-1] = eqx.tree_at(lambda head: head.weight, layers[-1], layers[-1].weight * gains)
         self.layers = tuple(layers)
@@ -90,7 +90,7 @@ class ActorCritic(eqx.Module):
     def __call__(
         self, x: Float[Array, "n i"], latent_part: Float[Array, "2 n f"] | None = None
     ) -> tuple[Float[Array, "n a"], Float[Array, " n"]]:
-        """Mean of the action, and value; `latent_part` is what a latent adds in the first layer of either."""
+        """Mean of the action, and value; `latent_part` is the latent's part of the first layer of each."""
         first = self.layers[0]
         weight, bias = first.weight[:, : x.shape[-1]], first.bias[:, None]
         bias = bias if latent_part is None else bias + latent_part
@@ -98,7 +98,7 @@ class ActorCritic(eqx.Module):
             hidden = [jax.nn.elu(affine(x, weight[which], bias[which])) for which in range(2)]
             mean, value = (self._onward(which, hidden[which]) for which in range(2))
             return mean, value[..., 0]
-        # Two products in one keep a GPU busy, but cost a CPU half as much again as one after the other.
+        # A batched product is faster on a GPU; on a CPU it takes 1.5 times as long as two products.
         both = jax.nn.elu(jnp.broadcast_to(x, (2, *x.shape)) @ weight + bias)
         for layer in self.layers[1:-1]:
             both = jax.nn.elu(both @ layer.weight + layer.bias[:, None])
@@ -106,11 +106,11 @@ class ActorCritic(eqx.Module):
         return mean, value[..., 0]
 
     def act(self, x: Float[Array, "*batch i"], factors: Array | None = None) -> Float[Array, "*batch a"]:
-        """Mean of the action alone; `factors`, where there are any, multiply the last hidden layer."""
+        """Mean of the action only; `factors`, if given, multiply the last hidden layer."""
         return self._onward(0, jax.nn.elu(affine(x, self.layers[0].weight[0], self.layers[0].bias[0])), factors)
 
     def _onward(self, which: int, x: Float[Array, "*batch f"], factors: Array | None = None) -> Array:
-        """From the first layer's features on, in the actor (0) or the critic (1)."""
+        """The layers after the first, of the actor (0) or the critic (1)."""
         for layer in self.layers[1:-1]:
             x = jax.nn.elu(affine(x, layer.weight[which], layer.bias[which]))
         x = x if factors is None else x * factors
@@ -123,10 +123,10 @@ class Teacher(eqx.Module):
     encoder: MLP | None
     actor_critic: ActorCritic
     modulation: Layer | None
-    """Where there is one, exp of it multiplies the actor's last hidden layer.
+    """If given, exp of its output multiplies the actor's last hidden layer.
 
-    The force that an acceleration takes is a product of what is wanted and what the boat is; boats differ by three
-    orders of magnitude, and a sum of the two is a poor start for a product.
+    The required force is a product of desired acceleration and inertia. Inertia per unit of force varies by three
+    orders of magnitude between boats, and an additive latent approximates a product poorly.
     """
     scales: Scales = eqx.field(static=True)
 
@@ -144,7 +144,7 @@ class Teacher(eqx.Module):
         scales: Scales = SCALES,
         key: Key,
     ) -> None:
-        """A `latent` of size 0 is no encoder: the paper's PPO (general) and PPO (specific)."""
+        """A `latent` of size 0 means no encoder: the paper's PPO (general) and PPO (specific)."""
         one, two = jax.random.split(key)
         self.encoder = MLP(privileged, ENCODER, latent, key=one) if latent else None
         self.actor_critic = ActorCritic(observation + latent, actions, key=two)
@@ -152,7 +152,7 @@ class Teacher(eqx.Module):
         self.scales = scales
 
     def latent(self, privileged: Float[Array, "*batch e"]) -> Float[Array, "*batch z"]:
-        """z, or nothing where there is no encoder."""
+        """The latent z; empty without an encoder."""
         return self.encoder(privileged) if self.encoder else privileged[..., :0]
 
     def actor(self, observation: Float[Array, "*n o"], z: Float[Array, "*n z"]) -> Float[Array, "*n a"]:
@@ -170,9 +170,9 @@ class Teacher(eqx.Module):
         return self.actor_critic(jnp.concatenate([scale_observation(observation, self.scales), z], axis=-1))[1]
 
     def unroll(self, o: Array, h: Array, z: Array, m: Array, reset: Array, renewed: Array) -> tuple[Array, Array]:
-        """Mean and value over time, of a scaled o (n, t, o); z (n, 2, z) of the boat before and after it was `renewed`.
+        """Mean and value over time, of a scaled o (n, t, o); z (n, 2, z) before and after a reset (`renewed`).
 
-        What z comes to in the first layer is worked out twice an environment, not at every step.
+        The part of z in the first layer is computed twice per environment, not at every step.
         """
         n, t = o.shape[:2]
         latent_part = None
@@ -183,12 +183,12 @@ class Teacher(eqx.Module):
         return mean.reshape(n, t, -1), value.reshape(n, t)
 
     def estimation_losses(self, z: Array, memory: Array, privileged: Array) -> dict[str, Array]:
-        """None: a teacher is told what a student estimates."""
+        """Empty: a teacher has privileged input and estimates nothing."""
         return {}
 
 
 class Adapter(eqx.Module):
-    """The GRU that estimates z from the history features; with a dynamics head it also states the boat's dynamics."""
+    """The GRU that estimates z from the history features; a dynamics head also estimates the boat's dynamics."""
 
     cell: eqx.nn.GRUCell
     projection: MLP
@@ -198,7 +198,7 @@ class Adapter(eqx.Module):
     def __init__(
         self, history: int, latent: int = LATENT, dynamics: int = 0, *, scales: Scales = SCALES, key: Key
     ) -> None:
-        """`dynamics` is the size of the privileged vector that the head estimates; 0 is no head, as in the paper."""
+        """`dynamics` is the size of the privileged vector that the head estimates; 0 for no head, as in the paper."""
         one, two, three = jax.random.split(key, 3)
         self.cell = eqx.nn.GRUCell(history, GRU, key=one)
         self.projection = MLP(GRU, PROJECTION, latent, key=two)
@@ -213,7 +213,7 @@ class Adapter(eqx.Module):
         return self.projection(g), g
 
     def unroll(self, h: Float[Array, "t n h"], reset: Array, g: Float[Array, "n g"]) -> tuple[Array, Array]:
-        """The same over time; where `reset` (t, n), the state is emptied before the step."""
+        """`__call__` over time; where `reset` (t, n), the state is zeroed before the step."""
         states = gru.unroll(self.cell, scale_history(h, self.scales), reset, g)
         return self.projection(states), states
 
@@ -224,7 +224,7 @@ class Adapter(eqx.Module):
         return mean, jnp.clip(log_std, *LOG_STD_RANGE)
 
     def nll(self, g: Float[Array, "*batch g"], privileged: Float[Array, "*batch e"]) -> Float[Array, "*batch"]:
-        """Negative log likelihood of the privileged vector, but for a constant."""
+        """Negative log likelihood of the privileged vector, up to a constant."""
         mean, log_std = self.dynamics(g)
         return (0.5 * ((privileged - mean) * jnp.exp(-log_std)) ** 2 + log_std).sum(-1)
 
@@ -262,7 +262,7 @@ class MeanLatent(eqx.Module):
 
 
 class Recurrent(eqx.Module):
-    """The end-to-end baseline: the observation compressed, beside the history, into a GRU that drives both heads."""
+    """The end-to-end baseline: compressed observation and history -> GRU -> actor and critic."""
 
     compress: MLP
     cell: eqx.nn.GRUCell
@@ -280,7 +280,7 @@ class Recurrent(eqx.Module):
         self.scales = scales
 
     def latent(self, privileged: Float[Array, "*batch e"]) -> Float[Array, "*batch 0"]:
-        """Nothing: what it knows of the boat is in its memory."""
+        """Empty: a recurrent policy has no explicit latent."""
         return privileged[..., :0]
 
     def next_memory(self, o: Float[Array, "n o"], h: Float[Array, "n h"], m: Float[Array, "n m"]) -> Array:
@@ -298,7 +298,7 @@ class Recurrent(eqx.Module):
         return self.actor_critic(self.next_memory(observation, history, memory))[1]
 
     def unroll(self, o: Array, h: Array, z: Array, m: Array, reset: Array, renewed: Array) -> tuple[Array, Array]:
-        """Mean and value over time from the memory `m`, which is emptied at every reset; o and h are scaled already."""
+        """Mean and value over time from the memory `m`, which is zeroed at every reset; o and h are already scaled."""
         n, t = o.shape[:2]
         features = jnp.concatenate([jax.nn.elu(self.compress(o)), h], axis=-1)
         memories = gru.unroll(self.cell, jnp.swapaxes(features, 0, 1), reset.T, m)
@@ -309,11 +309,11 @@ class Recurrent(eqx.Module):
 Policy = Teacher | Student | MeanLatent | Recurrent
 
 ALIGNED = 16
-"""Leaves of flattened weights begin at multiples of this, so that a kernel reads memory in wide words."""
+"""Alignment of the leaves in flattened weights, so that a kernel reads memory in wide words."""
 
 
 def flatten(policy: Any) -> tuple[Float[Array, " p"], Callable[[Array], Any]]:
-    """The arrays of a policy in one vector, with zeros where the next has to wait for its place, and the way back."""
+    """The arrays of a policy in one zero-padded vector, and the inverse function."""
     leaves, structure = jax.tree.flatten(policy)
     starts = offsets(leaves)
 
@@ -325,5 +325,5 @@ def flatten(policy: Any) -> tuple[Float[Array, " p"], Callable[[Array], Any]]:
 
 
 def offsets(leaves: list[Array]) -> list[int]:
-    """Where each of the arrays begins in their vector."""
+    """The start of each array in the flattened vector."""
     return list(accumulate([0, *(leaf.size + -leaf.size % ALIGNED for leaf in leaves[:-1])]))

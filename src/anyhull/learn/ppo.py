@@ -29,16 +29,16 @@ class TrainState(NamedTuple):
 
     policy: Policy
     moments: Any
-    """Adam's, over the flattened parameters."""
+    """Moments of Adam, over the flattened parameters."""
     env_state: Any
     memory: Float[Array, "n m"]
-    """Of the policy, in each environment."""
+    """Memory of the policy in each environment."""
     key: Key
     iteration: Int[Array, ""]
 
 
 class Trajectory(NamedTuple):
-    """What an iteration collected; leading axes (steps, envs)."""
+    """The rollout of an iteration; leading axes (steps, envs)."""
 
     observation: Float[Array, "t n o"]
     history: Float[Array, "t n h"]
@@ -65,7 +65,7 @@ class Trajectory(NamedTuple):
 
 
 def initial(key: Key, config: PPO, environment: Environment, policy: Policy) -> TrainState:
-    """A run at its start, with environments of random age."""
+    """The initial training state, with environments of random age."""
     one, two, three = jax.random.split(key, 3)
     env_state = staggered_reset(one, two, config.num_envs, environment, 0.0)
     moments = optimizer(config).init(flatten(policy)[0])
@@ -74,17 +74,17 @@ def initial(key: Key, config: PPO, environment: Environment, policy: Policy) -> 
 
 
 def optimizer(config: PPO) -> optax.GradientTransformation:
-    """Adam behind a bound on the gradient's norm; the learning rate comes in with the update."""
+    """Adam after clipping of the gradient norm; `update` applies the learning rate."""
     return optax.chain(optax.clip_by_global_norm(config.max_grad_norm), optax.scale_by_adam(eps=1e-5))
 
 
 def collect(
     policy: Policy, env_state: Any, memory: Array, key: Key, progress: Scalar, config: PPO, environment: Environment
 ) -> tuple[Any, Array, Trajectory, Float[Array, "n 2 e"], dict[str, Array]]:
-    """Steps of every environment under the policy's random actions: state, memory, and what was met on the way.
+    """A rollout with exploration: final state and memory, trajectory, privileged vectors, metrics.
 
-    All randomness is drawn before the loop. One new episode per environment is drawn too: it serves every reset that
-    the environment has within these steps. Privileged vectors are those of the boat before and after such a reset.
+    All randomness is drawn before the loop. One new episode per environment is drawn too, for every reset of that
+    environment within these steps. The privileged vectors are those before and after such a reset.
     """
     one, two, three = jax.random.split(key, 3)
     shape = (config.rollout_steps, config.num_envs)
@@ -117,27 +117,27 @@ def advantages(
 ) -> Array:
     """Generalized advantage estimates, time along the first axis.
 
-    delta_t = r_t + gamma V(s_{t+1}) - V(s_t), without the future where an episode failed and with it where the clock
-    cut it off; A_t = delta_t + gamma lambda A_{t+1} within an episode.
+    delta_t = r_t + gamma V(s_{t+1}) - V(s_t), without the value of s_{t+1} after termination and with it after
+    truncation; A_t = delta_t + gamma lambda A_{t+1} within an episode.
     """
     delta = reward + gamma * jnp.where(terminated, 0.0, next_value) - value
     decay = jnp.where(done, 0.0, gamma * gae_lambda)
 
-    def join(later: tuple[Array, Array], earlier: tuple[Array, Array]) -> tuple[Array, Array]:
+    def combine(later: tuple[Array, Array], earlier: tuple[Array, Array]) -> tuple[Array, Array]:
         return later[0] * earlier[0], earlier[1] + earlier[0] * later[1]
 
-    _, summed = jax.lax.associative_scan(join, (decay, delta), reverse=True)
+    _, summed = jax.lax.associative_scan(combine, (decay, delta), reverse=True)
     return jnp.asarray(summed)
 
 
 def latents(policy: Policy, privileged: Float[Array, "n 2 e"], renewed: Bool[Array, "t n"]) -> Float[Array, "t n z"]:
-    """z at every step. It is encoded twice an environment, before and after a reset, not at every step."""
+    """z at every step, encoded twice per environment: before and after a reset."""
     z = policy.latent(privileged)
     return jnp.where(renewed[..., None], z[None, :, 1], z[None, :, 0])
 
 
 def prepare(policy: Policy, trajectory: Trajectory, privileged: Array, config: PPO) -> Batch:
-    """Values, advantages and targets of a trajectory, laid out by environment."""
+    """The batch of a trajectory, with values, advantages and targets; the first axis is environments."""
     t, size = trajectory, trajectory.reward.size
     z = latents(policy, privileged, t.renewed)
 
@@ -160,29 +160,29 @@ def prepare(policy: Policy, trajectory: Trajectory, privileged: Array, config: P
 def update(
     policy: Policy, moments: Any, batch: Batch, key: Key, learning_rate: Scalar, config: PPO
 ) -> tuple[Policy, Any, dict[str, Array]]:
-    """Epochs of minibatches of whole environments, until the policy has moved far enough."""
+    """Epochs of minibatches of whole environments, stopped early at the KL limit."""
     weights, unflatten = flatten(policy)
     adam, differentiate = optimizer(config), gradient(policy, batch, config)
 
     def minibatch(carry: Any, envs: Array) -> Any:
-        weights, moments, going = carry
-        slope, divergence = differentiate(weights, envs)
-        going = going & (divergence <= 1.5 * config.target_kl)
-        step, moved = adam.update(slope, moments)
-        weights = jnp.where(going, weights - learning_rate * step, weights)
-        moments = jax.tree.map(lambda new, old: jnp.where(going, new, old), moved, moments)
-        return (weights, moments, going), (divergence, going)
+        weights, moments, active = carry
+        grad, divergence = differentiate(weights, envs)
+        active = active & (divergence <= 1.5 * config.target_kl)
+        step, next_moments = adam.update(grad, moments)
+        weights = jnp.where(active, weights - learning_rate * step, weights)
+        moments = jax.tree.map(lambda new, old: jnp.where(active, new, old), next_moments, moments)
+        return (weights, moments, active), (divergence, active)
 
     keys = jax.random.split(key, config.epochs)
     orders = jax.vmap(lambda k: jax.random.permutation(k, config.num_envs))(keys)
     orders = orders.reshape(config.epochs * config.minibatches, -1)
-    (weights, moments, _), (divergence, going) = jax.lax.scan(minibatch, (weights, moments, jnp.array(True)), orders)
+    (weights, moments, _), (divergence, active) = jax.lax.scan(minibatch, (weights, moments, jnp.array(True)), orders)
     std = jnp.exp(policy.actor_critic.log_std).mean()
-    return unflatten(weights), moments, {"divergence": divergence.max(), "updates": going.mean(), "std": std}
+    return unflatten(weights), moments, {"divergence": divergence.max(), "updates": active.mean(), "std": std}
 
 
 def iterate(training: TrainState, config: PPO, environment: Environment) -> tuple[TrainState, dict[str, Array]]:
-    """Collect a batch and learn from it, once."""
+    """One iteration: collect a batch and update the policy."""
     policy, moments, env_state, memory, key, iteration = training
     key, one, two = jax.random.split(key, 3)
     progress = iteration.astype(jnp.float32) / max(config.iterations - 1, 1)

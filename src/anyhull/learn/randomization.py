@@ -14,7 +14,7 @@ from anyhull.paper import RANGES
 from anyhull.vessel import Normalized
 
 DRAWS = 8
-"""Uniform numbers in [0, 1) that a boat takes: e has eight degrees of freedom."""
+"""Uniform numbers in [0, 1) per boat: e has eight degrees of freedom."""
 
 TOP_SPEED = {"u": (0.353, 21.0), "v": (0.324, 5.79), "r": (0.5, 33.0)}
 """Terminal speeds (m/s, m/s, rad/s). With the ranges of alpha they span the paper's ranges of 1/tau."""
@@ -31,7 +31,7 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True)
 class Randomization:
-    """Which boats a policy is trained on; the ranges of the components e are the paper's unless given."""
+    """Distribution of the boats in training; by default the ranges of the components e are the paper's."""
 
     kind: Literal["any", "around", "scaled"] = "any"
     """`any` within the ranges; `around` one vessel; that vessel `scaled` in all inertia and damping."""
@@ -71,10 +71,10 @@ class Randomization:
         return {name: (float(low), float(high)) for name, (low, high) in zip(Normalized._fields, ends, strict=True)}
 
     def _sample_any(self, uniforms: Float[Array, " 8"], spread: Scalar) -> Float[Array, " 9"]:
-        """Any boat within the ranges that can move.
+        """Any boat within the ranges that can reach a useful speed.
 
-        Independent draws of alpha and 1/tau would make boats that cannot move: terminal speeds are drawn instead, and
-        inertia ratios gather about 1 as those of real hulls do.
+        Independent draws of alpha and 1/tau would give boats that hardly move: terminal speeds are drawn instead.
+        Inertia ratios concentrate around 1, as those of real hulls.
         """
 
         def between(low: float | Array, high: float | Array, uniform: Array) -> Array:
@@ -90,7 +90,7 @@ class Randomization:
         inv_tau_r = jnp.clip(alpha_r / between(slowest, TOP_SPEED["r"][1], uniforms[5]), *self.inv_tau_r)
 
         signed = 2 * uniforms[6] - 1
-        # c_ru = -1 / c_rv has bounds of its own.
+        # c_ru = -1 / c_rv has separate bounds.
         low, high = max(self.c_rv[0], -1 / self.c_ru[0]), min(self.c_rv[1], -1 / self.c_ru[1])
         c_rv = jnp.exp(spread * jnp.where(signed < 0, -math.log(low), math.log(high)) * signed**3)
         # Fx/m11 = alpha_u and Mz/I = alpha_r, so m11/I = alpha_r / (alpha_u · arm).

@@ -1,8 +1,8 @@
-"""Endless random references for training: one new point a control period, a new segment when the last ends.
+"""Random references for training: one new point per control period, a new segment when the last ends.
 
-A segment is a straight, a turn, a crabwise stretch or a stop, so a constant body-frame twist; the yaw rate jumps
-between segments, as at the corners of a rounded rectangle, and the speed is ramped. All randomness comes in as
-numbers, so that the same functions serve NumPy and JAX.
+A segment is a straight, a turn, crabbing or a stop, so a constant body-frame twist. The yaw rate steps between
+segments, as at the corners of a rounded rectangle; the speed is ramped. Random numbers are inputs, so that the same
+functions serve NumPy and JAX.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from anyhull.dynamics import PERIOD
 from anyhull.reference import PREVIEW
 
 DRAWS = 7
-"""Uniform numbers in [0, 1) that a point takes."""
+"""Uniform numbers in [0, 1) per point."""
 
 LARGEST_RADIUS = 12.0
 """Radius of the widest turn, m."""
 
 
 class Capability(NamedTuple):
-    """What may be asked of a boat."""
+    """Limits of the references for a boat."""
 
     speed: Any
     """Highest speed along the boat, m/s."""
@@ -37,28 +37,27 @@ class Capability(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """The twist that the stream steers to, and for how long still."""
+    """The target twist, and the remaining time."""
 
     u: Any
     v: Any
     r: Any
     left: Any
-    """s."""
+    """Remaining time, s."""
 
 
 def capability(e: Numbers, share: float = 0.85, turn: float = 0.85) -> Capability:
     """What a boat with coefficients `e` can follow with this `share` of its actuators in still water.
 
-    A turn takes no more than the share `turn` of its sway force.
-
-    The paper's Platform A needs 81 % of its surge force on the paper's own rectangle, so the share cannot be small.
+    A turn uses at most the share `turn` of its sway force. The paper's Platform A needs 81 % of its surge force on the
+    paper's rectangle, so the share cannot be small.
     """
     alpha_u, alpha_v, alpha_r, d_u, d_v, d_r, _, c_ru, _ = e
     xp = namespace(*e)
     return Capability(
         speed=xp.minimum(share * alpha_u / d_u, 1.2),
         sway=xp.minimum(share * alpha_v / d_v, 0.6),
-        # A yaw rate that jumps is followed the later the longer it takes to reach.
+        # A step in yaw rate is tracked with a lag that grows with the time to reach it.
         yaw_rate=xp.minimum(xp.minimum(share * alpha_r / d_r, 1.0 * alpha_r), 1.2),
         turn=turn * alpha_v / -c_ru,
         ramp=xp.minimum(0.3 * xp.minimum(alpha_u, alpha_v), 0.5),
@@ -79,15 +78,15 @@ def draw(uniforms: Numbers, capability: Capability, difficulty: Number) -> Segme
     rate = xp.minimum(speed / radius, fastest)
     rate = xp.where(kind > 0.45, rate, 0.0)
 
-    lean = xp.where(crab < 0.25 * difficulty, (2 * angle - 1) * math.pi / 2, 0.0)
-    sin, cos = sin_cos(lean)
-    across = clip(speed * sin, -capability.sway, capability.sway)
+    crab_angle = xp.where(crab < 0.25 * difficulty, (2 * angle - 1) * math.pi / 2, 0.0)
+    sin, cos = sin_cos(crab_angle)
+    sway = clip(speed * sin, -capability.sway, capability.sway)
 
     straight = 1.5 + 6.0 * length
     turning = clip((0.5 + 3.0 * length) / xp.maximum(rate, 1e-3), 1.0, 12.0)
     return Segment(
         u=speed * cos,
-        v=across,
+        v=sway,
         r=xp.where(side < 0.5, rate, -rate),
         left=xp.where(rate > 0, turning, straight),
     )
@@ -105,7 +104,7 @@ def begin(segment: Segment, pose: Numbers) -> Any:
 def extend(
     last: Numbers, segment: Segment, uniforms: Numbers, capability: Capability, difficulty: Number
 ) -> tuple[Any, Segment]:
-    """The point (6,) that follows `last`, and the segment it lies on: a new one where the old has ended."""
+    """The point (6,) that follows `last`, and its segment: a new one if the last has ended."""
     xp = namespace(last[0], segment.u)
     ended = segment.left <= 0.0
     fresh = draw(uniforms, capability, difficulty)

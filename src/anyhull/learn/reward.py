@@ -1,4 +1,4 @@
-"""The paper's reward, one function a term."""
+"""The paper's reward, one function per term."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def bounded(weight: float, error_squared: Scalar) -> Scalar:
 
 
 def gate(distance: Scalar, turn: Scalar) -> Scalar:
-    """alpha_t: velocities count once position and heading are right."""
+    """alpha_t: the weight of the velocity terms, 1 at zero position and heading error."""
     return jnp.exp(-distance) * jnp.exp(-0.1 * jnp.abs(turn))
 
 
@@ -57,7 +57,7 @@ def reward_terms(
     distance = jnp.sqrt(error[0] ** 2 + error[1] ** 2 + 1e-12)
     turn = wrap(error[2])
     alpha = gate(distance, turn)
-    # The reference's velocity is given in its own body frame: as an error it is compared axis by axis.
+    # Velocities are compared axis by axis, each in its own body frame.
     return {
         "position": bounded(w.position, distance**2),
         "heading": bounded(w.heading, turn**2),

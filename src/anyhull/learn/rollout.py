@@ -1,4 +1,4 @@
-"""Observe, act, step, over and over: the one rollout, of training, evaluation and study alike."""
+"""The rollout of a policy, shared by training, evaluation and study."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Act = Callable[[Array, Array, Array, Array], tuple[Array, Array, Array]]
 
 
 class Step(NamedTuple):
-    """One step of every environment, as a rollout shows it to what records it."""
+    """One step of every environment, the input of `record`."""
 
     state: Any
-    """Of the environments, before the step."""
+    """State of the environments before the step."""
     observation: Float[Array, "n o"]
     history: Float[Array, "n h"]
     privileged: Float[Array, "n e"]
@@ -27,7 +27,7 @@ class Step(NamedTuple):
     mean: Float[Array, "n a"]
     """The policy's action."""
     action: Float[Array, "n a"]
-    """The same with exploration."""
+    """The action with exploration noise."""
     latent: Float[Array, "n z"]
     next_memory: Float[Array, "n m"]
     next_state: Any
@@ -52,17 +52,17 @@ def rollout(
     carry: Callable[[Any, Array], tuple[Any, Array]] | None = None,
     unroll: int = 1,
 ) -> tuple[Any, Float[Array, "n m"], Any]:
-    """State and memory after the steps that `draws` has randomness for, and what `record` keeps of each.
+    """Final state and memory, and the result of `record` for each step; the first axis of `draws` is time.
 
-    `exploration` is added to the actions. Where an episode is done, the environment starts again as `fresh` and the
-    memory is emptied; without `fresh` episodes go on. `carry` is applied to what passes from one step to the next.
+    `exploration` is added to the actions. Where an episode is done, the environment is reset to `fresh` and the
+    memory to zero; without `fresh` there are no resets. `carry` is applied to state and memory between steps.
     """
     step_all: Any = jax.vmap(lambda s, a, d: environment.step(s, a, d, progress))
 
-    def look(state: Any) -> tuple[Array, Array]:
+    def features(state: Any) -> tuple[Array, Array]:
         return jax.vmap(environment.observe)(state), jax.vmap(environment.history)(state)
 
-    start = None if fresh is None else (fresh, *look(fresh), jnp.zeros_like(memory))
+    start = None if fresh is None else (fresh, *features(fresh), jnp.zeros_like(memory))
 
     def step(carried: Any, inputs: Any) -> Any:
         state, observation, history, memory = carried
@@ -73,11 +73,12 @@ def rollout(
         after, outcome = step_all(state, action, draw)
         done = outcome.terminated | outcome.truncated
         passed, passed_memory = (after, next_memory) if carry is None else carry(after, next_memory)
-        seen = look(passed)
+        next_features = features(passed)
         before = state, observation, history, privileged, memory
-        kept = record(Step(*before, mean, action, latent, next_memory, after, *seen, outcome, done))
-        following = (passed, *seen, passed_memory)
-        return following if start is None else auto_reset(done, start, following), kept
+        recorded = record(Step(*before, mean, action, latent, next_memory, after, *next_features, outcome, done))
+        following = (passed, *next_features, passed_memory)
+        return following if start is None else auto_reset(done, start, following), recorded
 
-    (state, _, _, memory), kept = jax.lax.scan(step, (state, *look(state), memory), (draws, exploration), unroll=unroll)
-    return state, memory, kept
+    first = state, *features(state), memory
+    (state, _, _, memory), recorded = jax.lax.scan(step, first, (draws, exploration), unroll=unroll)
+    return state, memory, recorded

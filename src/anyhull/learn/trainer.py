@@ -1,4 +1,4 @@
-"""Training runs: several seeds, devices and processes, with progress, checkpoints and files around what learns."""
+"""Training runs over seeds, devices and processes, with progress reports, checkpoints and files."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from anyhull.learn.precompile import precompile
 from anyhull.vessel import Normalized
 
 LOOK_INTERVAL = 1.0
-"""Seconds between two looks at the metrics, about: the devices do not wait for the host in between."""
+"""Approximate time between two reads of the metrics, s; the devices do not wait for the host in between."""
 
 MAX_ITERATIONS = 100
-"""Iterations between two looks at most."""
+"""Largest number of iterations between two reads."""
 
 
 class Report(NamedTuple):
-    """How a run is getting on."""
+    """Progress of a run."""
 
     phase: str
     iteration: int
@@ -41,11 +41,11 @@ class Report(NamedTuple):
     rate: float
     """Environment steps per second, of all seeds together."""
     left: float
-    """Seconds to the end of the phase at that rate."""
+    """Remaining time of the phase at that rate, s."""
     metrics: dict[str, float]
-    """Means over seeds: reward terms by name, and what the method reports."""
+    """Means over seeds: reward terms by name, and metrics of the method."""
     tracking: dict[str, Any] | None
-    """Errors of the first seed on the paper's rectangle, where they were just measured."""
+    """Errors of the first seed on the paper's rectangle, if just measured."""
     seeds: int = 1
 
 
@@ -62,11 +62,11 @@ def train(
 ) -> list[Path]:
     """Train a method in `folder` and return the paths of its policies, one a seed.
 
-    Several seeds are one vmapped program. So are several configs by name, which may differ in the boat that theirs are
-    drawn around and in nothing else: each is trained with every seed, and its name is in the files'. A checkpoint is
-    written every so many seconds; with `resume`, a run that was stopped goes on from it and ends with the same weights.
-    With `every_phase`, the policies of the phases on the way are written as well, in files named for them. Of several
-    processes (`distributed.join`) the first alone uses the folder and reports; the others return no paths.
+    Several seeds are one vmapped program. So are several configs by name, which may differ only in
+    `randomization.center`: each is trained with every seed, and its name is part of the file names. A checkpoint is
+    written every `checkpoint_interval` s; with `resume`, a stopped run continues from it with the same final weights.
+    With `every_phase`, the policies of intermediate phases are written too, in files named after the phase. Of several
+    processes (`distributed.join`) only the first uses the folder and reports; the others return no paths.
     """
     folder = Path(folder)
     configs = {"": config} if isinstance(config, Config) else dict(config)
@@ -92,9 +92,9 @@ def train(
             state = phase.initial(starts[number], policy)
             state = distributed.on_leader(restored, files[number], state) or state
             state = distributed.shard(distributed.broadcast_tree(state), count)
-            program, measurable = programs[number]
+            program, measures = programs[number]
             place = folder, files[number], count, checkpoint_interval
-            state = run_phase(phase, state, program, Monitor(phase, config, *place, measurable, report))
+            state = run_phase(phase, state, program, Monitor(phase, config, *place, measures, report))
             policy = jax.device_get(phase.policy(distributed.gather(state)))
             last = number == len(parts) - 1
             if last or every_phase:
@@ -105,11 +105,11 @@ def train(
 
 
 def run_phase(phase: Phase, state: Any, program: Future[Callable[[Any], Any]], monitor: Monitor) -> Any:
-    """Iterate a phase to its end, with a look at it from time to time."""
+    """Run the remaining iterations of a phase, with periodic monitoring."""
     done, count = int(np.ravel(distributed.gather(state.iteration))[0]), 1
     if done == phase.iterations:
         return state
-    # Not a scan over iterations: loops inside loops are slow on a GPU, and here the host can look in.
+    # Not a scan over iterations: nested loops are slow on a GPU, and the host monitors the run.
     step = program.result()
     monitor.start(done)
     while done < phase.iterations:
@@ -125,7 +125,7 @@ def run_phase(phase: Phase, state: Any, program: Future[Callable[[Any], Any]], m
 
 @dataclass
 class Monitor:
-    """Progress, metrics and checkpoints of one phase: what a run does beside learning."""
+    """Progress reports, metrics and checkpoints of one phase."""
 
     phase: Phase
     config: Config
@@ -134,26 +134,26 @@ class Monitor:
     seeds: int
     interval: float
     """Seconds between checkpoints."""
-    measurable: Future[Any]
-    """Done when measuring a policy has nothing more to compile."""
+    measures: list[Future[Any]]
+    """Compilations of the metrics."""
     report: Callable[[Report], None] | None
 
     def start(self, done: int) -> None:
-        """Begin to count time and iterations."""
+        """Start the clock and the count of iterations."""
         self._events: Any = distributed.on_leader(event_writer, self.folder / "events")
         self._begun, self._started = done, time.monotonic()
         self._saved = self._measured = self._seen = self._started
 
     def plan(self, done: int, count: int) -> tuple[bool, bool, int]:
-        """Whether to measure and to save now, and how many iterations to do before the next look."""
+        """Whether to measure and to save now, and the number of iterations before the next `look`."""
         now, over = time.monotonic(), done == self.phase.iterations
         pace = int(count * min(LOOK_INTERVAL, self.interval) / (now - self._seen))
-        measure = now - self._measured > self.interval / 2 and self.measurable.done()
+        measure = now - self._measured > self.interval / 2 and all(program.done() for program in self.measures)
         save = now - self._saved > self.interval
         return over or measure, over or save, min(max(pace, 1), MAX_ITERATIONS, self.phase.iterations - done)
 
     def look(self, done: int, values: dict[str, float], measured: Any, saved: Any) -> None:
-        """Check, measure, log, report and save, of the states that are given for it."""
+        """Check, log and report; measure and save the states that are not None."""
         phase, seeds = self.phase, self.seeds
         if lost := [name for name, value in values.items() if not np.isfinite(value)]:
             message = f"{self.folder}: {phase.name} diverged by iteration {done}: {', '.join(lost)} not finite"
@@ -161,7 +161,7 @@ class Monitor:
         rate = (done - self._begun) * phase.steps * seeds / (time.monotonic() - self._started)
         errors = None
         if measured is not None:
-            wait([self.measurable])
+            wait(self.measures)
             first = policies(jax.device_get(phase.policy(measured)), seeds)[0]
             errors, suffix = evaluate.tracking_metrics(first, self.config), "_seed_0" * (seeds > 1)
             values |= {name + suffix: errors[name] for name in ("position_cm", "heading_deg")}
@@ -189,10 +189,10 @@ def event_writer(folder: Path) -> Any:
 
 
 def check_configs(configs: dict[str, Config]) -> None:
-    """Refuse configs that cannot be trained side by side, or not on these devices."""
+    """Reject configs that cannot be trained together, or not on these devices."""
     config = next(iter(configs.values()))
     if any(around(other, None) != around(config, None) for other in configs.values()):
-        raise InputError(f"configs {', '.join(configs)}: may differ in environment.randomization.center alone")
+        raise InputError(f"configs {', '.join(configs)}: may differ only in environment.randomization.center")
     for name in ("ppo", "distillation", "apg", "finetune"):
         part = getattr(config, name)
         pieces = getattr(part, "minibatches", 1)
@@ -202,19 +202,19 @@ def check_configs(configs: dict[str, Config]) -> None:
 
 
 def paths(folder: Path, stem: str, seeds: int, names: Sequence[str] = ("",)) -> list[Path]:
-    """The files of a run's policies, or of those of one of its phases: for each config, of every seed."""
+    """The files of the policies of a run or of one of its phases: for each config, one per seed."""
     ends = [""] if seeds == 1 else [f"-{i}" for i in range(seeds)]
     return [folder / f"{stem}{name and '-'}{name}{end}.safetensors" for name in names for end in ends]
 
 
 def recorded(configs: dict[str, Config]) -> dict[str, Any]:
-    """What configs are, for a file: by name, or the only one that has none."""
+    """The configs as plain values: by name, or the only one if it has no name."""
     every = {name: dataclasses.asdict(config) for name, config in configs.items()}
     return every[""] if list(every) == [""] else every | {"order": list(every)}
 
 
 def open_folder(folder: Path, record: dict[str, Any], resume: bool) -> None:
-    """Write down what the run is, or check that a run to be resumed is the same."""
+    """Write `record` to config.json, or check that the run to resume has the same."""
     path = folder / "config.json"
     if not path.exists():
         with atomic_write(path) as temporary:
@@ -222,8 +222,8 @@ def open_folder(folder: Path, record: dict[str, Any], resume: bool) -> None:
         return
     if not resume:
         raise InputError(f"{folder}: holds a run already: resume it, or give another folder")
-    for half in folder.glob(".*-*.safetensors"):
-        half.unlink()  # what a kill left of a file that was being written
+    for leftover in folder.glob(".*-*.safetensors"):
+        leftover.unlink()  # partial files of a killed run
     before, now = _flat(json.loads(path.read_text())), _flat(record)
     for name in now | before:
         if before.get(name) != now.get(name):
@@ -237,26 +237,25 @@ def _flat(tree: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def iterations_done(checkpoint: Path) -> int:
-    """How far the phase of a checkpoint has come."""
+    """Completed iterations of a checkpoint's phase."""
     return int(checkpoints.read_about(checkpoint)["about"]["iteration"]) if checkpoint.exists() else 0
 
 
 def restored(checkpoint: Path, state: Any) -> Any:
-    """The state of a checkpoint where there is one."""
+    """The state of a checkpoint if there is one, else `state`."""
     return checkpoints.load_state(checkpoint, state)[0] if checkpoint.exists() else state
 
 
 def save_policies(several: Iterable[tuple[Path, Any, Config]]) -> list[Path]:
-    """Write (path, policy, config) each to its file, with its metrics."""
+    """Write each (path, policy, config) with its metrics; returns the paths."""
     measured = ((path, policy, config, evaluate.policy_metrics(policy, config)) for path, policy, config in several)
     return [checkpoints.save_policy(*saved) for saved in measured]
 
 
 def spread(config: Config, number: int, count: int, centers: jax.Array | None = None) -> Phase:
-    """A phase of one run, or of several at once, each of boats around one of `centers` where there are any.
+    """A phase of one run, or of `count` vmapped runs, each with its own center if `centers` are given.
 
-    Runs are started one after the other: compiled for several, the orthogonal initializers can wait for each other for
-    ever on a CPU (jaxlib 0.10.2).
+    Runs are initialized one after the other: vmapped orthogonal initializers can deadlock on a CPU (jaxlib 0.10.2).
     """
     own = None if centers is None else 0
 
@@ -279,11 +278,11 @@ def spread(config: Config, number: int, count: int, centers: jax.Array | None = 
 
 
 def around(config: Config, center: Normalized | None) -> Config:
-    """The config with another boat to draw boats around."""
+    """The config with another `randomization.center`."""
     boats = dataclasses.replace(config.environment.randomization, center=center)
     return dataclasses.replace(config, environment=dataclasses.replace(config.environment, randomization=boats))
 
 
 def policies(every: Any, count: int) -> list[Any]:
-    """The policies of runs side by side, one by one, cut apart in the host's memory: a device takes long for it."""
+    """The policies of vmapped runs as a list, sliced in host memory, which is faster than on a device."""
     return [jax.tree.map(lambda leaf, i=i: leaf[i], every) for i in range(count)] if count > 1 else [every]

@@ -1,11 +1,11 @@
-"""Hand-written GPU kernels: each module holds a plain JAX function, the kernel that equals it, and their choice."""
+"""Hand-written GPU kernels: each module has a plain JAX function, its equivalent kernel, and the choice of either."""
 
 import jax
 
 INTERPRET = False
-"""Whether kernels are used without a GPU, interpreted, for tests."""
+"""Whether kernels run interpreted, without a GPU, for tests."""
 
 
 def enabled() -> bool:
-    """Whether kernels are used on this machine: the one place where that is decided."""
+    """Whether kernels are used on this machine."""
     return INTERPRET or jax.default_backend() == "gpu"

@@ -1,8 +1,8 @@
-"""The motion of a boat over one control period, so that it compiles and differentiates well.
+"""Integration of a boat over one control period, fast to compile and to differentiate.
 
-The equations are those of `dynamics`. Written out, their twenty evaluations make XLA compute the earlier ones again for
-every use of them, without end; in a loop they are compiled once, but on a GPU a loop inside a loop is slow, most of all
-on the way back. So a GPU has a kernel that does the whole period, and one for its derivative.
+The equations are those of `dynamics`. If their twenty evaluations are unrolled, XLA recomputes earlier ones for every
+use. In a loop they are compiled once, but nested loops are slow on a GPU, above all in the backward pass. A GPU
+therefore has one kernel for the whole period, and one for its derivative.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def move_plain(
 def move_kernel(
     boat: Float[Array, " 6"], forces: Float[Array, "parts 3"], e: Float[Array, " 9"], current: Float[Array, " 2"]
 ) -> Float[Array, " 6"]:
-    """`move` as one kernel; it is not differentiated by `e` and `current`, which no weight moves."""
+    """`move` as one kernel; not differentiable in `e` and `current`, which do not depend on weights."""
     shape = jax.ShapeDtypeStruct((6,), jnp.float32)  # type: ignore[no-untyped-call]
     return jnp.asarray(call(forward_kernel, shape, boat, forces, e, current))
 
@@ -64,38 +64,38 @@ move_kernel.defvjp(_forward, _backward)
 
 
 def call(kernel: Any, shapes: Any, *given: Array) -> Any:
-    """A kernel for one boat; under vmap, a program a boat."""
+    """Run a kernel for one boat; under vmap, one program per boat."""
     params = triton.CompilerParams(num_warps=1)
     return pl.pallas_call(kernel, out_shape=shapes, compiler_params=params, interpret=kernels.INTERPRET)(*given)
 
 
 def numbers(ref: Any) -> Any:
-    """All numbers of a reference, one by one and in its shape."""
+    """The elements of a Pallas `Ref` as scalars, in tuples of its shape."""
     if len(ref.shape) == 1:
         return tuple(ref[i] for i in range(ref.shape[0]))
     return tuple(tuple(ref[i, j] for j in range(ref.shape[1])) for i in range(ref.shape[0]))
 
 
 def period(boat: State, forces: tuple[State, ...], e: State, current: State) -> State:
-    """The motion, written out."""
+    """The integration, unrolled."""
     for force in forces:
         boat = rk4(partial(derivative, force=force, e=e, current=current), boat, SUBSTEP)
     return boat
 
 
 def forward_kernel(boat: Any, forces: Any, e: Any, current: Any, moved: Any) -> None:
-    """The kernel of the dynamics_kernel."""
+    """The kernel of `period`."""
     for i, number in enumerate(period(*map(numbers, (boat, forces, e, current)))):
         moved[i] = number
 
 
 def backward_kernel(boat: Any, forces: Any, e: Any, current: Any, cotangent: Any, by_boat: Any, by_forces: Any) -> None:
-    """The kernel of its derivative."""
-    known = numbers(e), numbers(current)
-    _, pull = jax.vjp(lambda boat, forces: period(boat, forces, *known), numbers(boat), numbers(forces))
-    boats, pushes = pull(numbers(cotangent))
-    for i, number in enumerate(boats):
+    """The kernel of the vector-Jacobian product of `period`."""
+    constants = numbers(e), numbers(current)
+    _, vjp = jax.vjp(lambda boat, forces: period(boat, forces, *constants), numbers(boat), numbers(forces))
+    d_boat, d_forces = vjp(numbers(cotangent))
+    for i, number in enumerate(d_boat):
         by_boat[i] = number
-    for i, push in enumerate(pushes):
-        for j, number in enumerate(push):
+    for i, d_force in enumerate(d_forces):
+        for j, number in enumerate(d_force):
             by_forces[i, j] = number

@@ -1,10 +1,9 @@
-"""A GRU over a whole sequence; what does not depend on the step before is taken out of the loop.
+"""A GRU over a whole sequence; operations independent of the previous step are outside the loop.
 
-Forward, the loop is one product and one element-wise step; the inputs' part of the gates is a product over all steps.
-Backward, the gates are computed again for all steps at once, and with them the factors by which a cotangent goes
-through each: the loop again is one product a step, and the weights' gradients are products over all of them. It is the
-derivative that differentiating the plain loop gives, in less time on a GPU (docs/speed.md), where either loop is one
-kernel whose programs take a few rows each through all steps.
+The forward loop is one product and elementwise operations per step; the input part of the gates is one product over all
+steps. The backward pass recomputes the gates of all steps at once, and the factors of the cotangent at each gate. Its
+loop is one product per step, and the weights' gradients are products over all steps. The result is the derivative of
+the plain loop, in less time on a GPU (docs/speed.md). There each loop is one kernel, with a few rows per program.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from jaxtyping import Array, Bool, Float
 from anyhull.learn import kernels
 
 ROWS = 16
-"""Rows of a program, as few as the matrix units take."""
+"""Rows per program, the fewest that the matrix units take."""
 
 
 def unroll(
     cell: eqx.nn.GRUCell, x: Float[Array, "t n i"], reset: Bool[Array, "t n"], m: Float[Array, "n g"]
 ) -> Float[Array, "t n g"]:
-    """The memory after every step from `m` on; where `reset`, it is emptied before the step."""
+    """The memory after every step from `m` on; where `reset`, it is zeroed before the step."""
     assert cell.bias is not None
     assert cell.bias_n is not None
     inputs = x @ cell.weight_ih.T
@@ -38,14 +37,14 @@ def unroll(
 
 
 def gates(inputs: Any, recurrent: Any, bias: Array) -> tuple[Array, Array, Array, Array]:
-    """Reset gate, update gate, the memory's candidate, and the new content, from the parts of each gate."""
+    """Reset gate, update gate, recurrent part of the candidate, and candidate, from input and recurrent parts."""
     r, u = jax.nn.sigmoid(inputs[0] + recurrent[0]), jax.nn.sigmoid(inputs[1] + recurrent[1])
     candidate = recurrent[2] + jnp.broadcast_to(bias, recurrent[2].shape)
     return r, u, candidate, jnp.tanh(inputs[2] + r * candidate)
 
 
 def thirds(x: Array) -> list[Array]:
-    """The parts of the three gates."""
+    """The three gates of a concatenated array."""
     return jnp.split(x, 3, axis=-1)
 
 
@@ -73,7 +72,7 @@ def _backward(saved: Any, cotangent: Array) -> tuple[Array, Array, Array, None, 
     inputs, weight, bias, keep, m, memories = saved
     before = keep * jnp.concatenate([m[None], memories[:-1]])
     r, u, candidate, new = gates(thirds(inputs), thirds(before @ weight.T), bias)
-    # By what a step's cotangent is multiplied on its way to each gate.
+    # Factors of a step's cotangent at each gate.
     to_n = (1 - u) * (1 - new**2)
     to_r, to_u, to_candidate = to_n * candidate * r * (1 - r), (before - new) * u * (1 - u), to_n * r
     to_recurrent = jnp.concatenate([to_r, to_u, to_candidate], axis=-1)
@@ -88,7 +87,7 @@ _unroll.defvjp(_forward, _backward)
 
 
 def _pass_back(cotangent: Array, to_recurrent: Array, u: Array, keep: Array, weight: Array) -> tuple[Array, Array]:
-    """The whole cotangent of every memory, from that by its own step; and of the memory at the start."""
+    """The total cotangent of the memory at every step, from that of its output, and of the initial memory."""
     if fits(u[0]):
         here, first = call(backward_kernel, u[0], (u.shape[:2], u.shape[1:2]), cotangent, to_recurrent, u, keep, weight)
         return here, first
@@ -103,12 +102,12 @@ def _pass_back(cotangent: Array, to_recurrent: Array, u: Array, keep: Array, wei
 
 
 def fits(m: Array) -> bool:
-    """Whether the kernels are used, and made for a memory of this shape."""
+    """Whether the kernels are enabled and support a memory of this shape."""
     return kernels.enabled() and m.shape[0] % ROWS == 0 and m.shape[1] >= 16 and m.shape[1].bit_count() == 1
 
 
 def call(kernel: Callable[..., None], m: Array, shapes: tuple[tuple[int, ...], ...], *given: Array) -> Any:
-    """A kernel, a program for every few rows of `m`; results are of `shapes` and as wide as `m`."""
+    """Run a kernel with one program per `ROWS` rows of `m`; results have `shapes` and the width of `m`."""
     n, g = m.shape
     run = pl.pallas_call(
         partial(kernel, g=g, steps=shapes[0][0]),
@@ -121,40 +120,40 @@ def call(kernel: Callable[..., None], m: Array, shapes: tuple[tuple[int, ...], .
 
 
 def rows() -> Any:
-    """Those of a program."""
+    """The rows of this program."""
     return pl.ds(pl.program_id(0) * ROWS, ROWS)
 
 
 def forward_kernel(
     inputs: Any, weight: Any, bias: Any, keep: Any, m: Any, memories: Any, *, g: int, steps: int
 ) -> None:
-    """The loop forward."""
-    mine, parts = rows(), [pl.ds(i * g, g) for i in range(3)]
+    """The forward loop."""
+    own, parts = rows(), [pl.ds(i * g, g) for i in range(3)]
 
     def step(k: Array, m: Array) -> Array:
-        m = keep[k, mine, :] * m
+        m = keep[k, own, :] * m
         recurrent = [triton.dot(m, weight[part, :], trans_b=True) for part in parts]
-        _, u, _, new = gates([inputs[k, mine, part] for part in parts], recurrent, bias[:][None, :])
+        _, u, _, new = gates([inputs[k, own, part] for part in parts], recurrent, bias[:][None, :])
         m = new + u * (m - new)
-        memories[k, mine, :] = m
+        memories[k, own, :] = m
         return m
 
-    jax.lax.fori_loop(0, steps, step, m[mine, :])
+    jax.lax.fori_loop(0, steps, step, m[own, :])
 
 
 def backward_kernel(
     cotangent: Any, to_recurrent: Any, u: Any, keep: Any, weight: Any, here: Any, first: Any, *, g: int, steps: int
 ) -> None:
-    """The loop backward."""
-    mine, parts = rows(), [pl.ds(i * g, g) for i in range(3)]
+    """The backward loop."""
+    own, parts = rows(), [pl.ds(i * g, g) for i in range(3)]
 
     def step(k: Array, later: Array) -> Array:
         k = steps - 1 - k
-        now = cotangent[k, mine, :] + later
-        here[k, mine, :] = now
-        earlier = u[k, mine, :] * now
+        now = cotangent[k, own, :] + later
+        here[k, own, :] = now
+        earlier = u[k, own, :] * now
         for part in parts:
-            earlier += triton.dot(to_recurrent[k, mine, part] * now, weight[part, :])
-        return jnp.asarray(keep[k, mine, :] * earlier)
+            earlier += triton.dot(to_recurrent[k, own, part] * now, weight[part, :])
+        return jnp.asarray(keep[k, own, :] * earlier)
 
-    first[mine, :] = jax.lax.fori_loop(0, steps, step, jnp.zeros((ROWS, g), jnp.float32))
+    first[own, :] = jax.lax.fori_loop(0, steps, step, jnp.zeros((ROWS, g), jnp.float32))

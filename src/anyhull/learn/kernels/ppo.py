@@ -1,8 +1,8 @@
-"""The gradient of PPO's loss: `loss` is the definition, and a GPU has a kernel that equals its derivative.
+"""The gradient of PPO's loss: `loss` is the definition; on a GPU a kernel computes its derivative.
 
-A gradient step of the paper's recipe is 4096 rows through three small networks: some 65 kernels, each waiting for the
-one before, and hardly any arithmetic. In the hand-written kernel a program takes the rows of a few environments through
-encoder and actor, or through encoder and critic, and back, and leaves its part of the gradient in the layout of the
+A gradient step of the paper's recipe is 4096 rows through three small networks: about 65 sequential
+kernels with little arithmetic. In the hand-written kernel a program runs the rows of a few environments forward and
+backward through encoder and actor, or encoder and critic. It writes its part of the gradient in the layout of the
 flattened policy; the parts are summed outside.
 """
 
@@ -28,23 +28,23 @@ Gradient = Callable[[Array, Array], tuple[Array, Array]]
 """(flattened weights, environments of the minibatch) -> flattened gradient, KL divergence."""
 
 ROWS = 32
-"""Rows of a program. Every side of a block is a power of two and at least 16, as the matrix units want it."""
+"""Rows per program. Block dimensions are powers of two of at least 16, as the matrix units require."""
 
 
 class Batch(NamedTuple):
-    """What is learned from; leading axes (envs, steps), so that a minibatch of environments lies together."""
+    """Training data; leading axes (envs, steps), so that a minibatch of environments is contiguous."""
 
     observation: Float[Array, "n t o"]
-    """Scaled, as the history: once here, rather than in every epoch."""
+    """Scaled once, as the history, rather than in every epoch."""
     history: Float[Array, "n t h"]
     memory: Float[Array, "n m"]
-    """At the first step."""
+    """Memory at the first step."""
     reset: Bool[Array, "n t"]
-    """Whether the memory is emptied before the step."""
+    """Whether the memory is zeroed before the step."""
     renewed: Bool[Array, "n t"]
     """Whether the environment had been reset within the batch before the step."""
     privileged: Float[Array, "n 2 e"]
-    """Of the boat before and after a reset within the batch."""
+    """Privileged vectors before and after a reset within the batch."""
     action: Float[Array, "n t a"]
     log_prob: Float[Array, "n t"]
     advantage: Float[Array, "n t"]
@@ -76,7 +76,7 @@ def loss(policy: Any, batch: Batch, config: PPO) -> tuple[Array, Array]:
 
 
 def gradient(policy: Any, batch: Batch, config: PPO) -> Gradient:
-    """The gradient of `loss` over environments of a batch, by the kernel where it is used and made for the shapes."""
+    """The gradient of `loss` over environments of a batch, by the kernel where it `fits`."""
     _, unflatten = flatten(policy)
 
     def plain(weights: Array, envs: Array, batch: Batch) -> tuple[Array, Array]:
@@ -88,7 +88,7 @@ def gradient(policy: Any, batch: Batch, config: PPO) -> Gradient:
         return lambda weights, envs: plain(weights, envs, batch)
     flat = FlatBatch.of(batch)
 
-    # Several seeds under `vmap` give XLA large products of its own: there the plain function is faster.
+    # Several seeds under `vmap` form large products: there the plain function is faster.
     @jax.custom_batching.custom_vmap
     def one_seed(weights: Array, envs: Array, batch: Batch, flat: FlatBatch) -> tuple[Array, Array]:
         return gradient_kernel(weights, flat, envs, policy, config)
@@ -102,7 +102,7 @@ def gradient(policy: Any, batch: Batch, config: PPO) -> Gradient:
 
 
 def fits(policy: Any, config: PPO) -> bool:
-    """Whether the kernel is used, and made for this policy and these shapes."""
+    """Whether the kernel is enabled and supports this policy and these shapes."""
     rows = config.num_envs * config.rollout_steps
     whole = ROWS % config.rollout_steps == 0 and rows % (config.minibatches * ROWS) == 0
     return kernels.enabled() and whole and isinstance(policy, Teacher)
@@ -137,7 +137,7 @@ def gradient_kernel(
     """
     leaves, structure = jax.tree.flatten(policy)
     starts = jax.tree.unflatten(structure, offsets(leaves))
-    # The encoder comes first. The critic's programs leave their share of its gradient behind all the rest.
+    # The encoder comes first. The critic's programs append their part of its gradient at the end.
     size, shared = weights.size, starts.actor_critic.layers[0].weight
     groups = envs.size * config.rollout_steps // ROWS
     run = pl.pallas_call(
@@ -152,48 +152,48 @@ def gradient_kernel(
     )
     parts, divergence = run(envs, *batch, weights)
     summed = parts.reshape(groups, -1).sum(0)
-    # No program writes between the leaves, where anything may lie.
+    # No program writes the padding between leaves, which is uninitialized.
     filled = flatten(jax.tree.map(jnp.ones_like, policy))[0] > 0
     total = jnp.where(filled, summed[:size].at[:shared].add(summed[size:]), 0.0)
     return total, divergence.sum()
 
 
-class Spot(NamedTuple):
-    """A block of a flat array: the place of each entry, and which of them there are."""
+class Block(NamedTuple):
+    """A block of a flat array: the index of each entry, and the mask of valid entries."""
 
-    places: Array
-    there: Array
+    indices: Array
+    mask: Array
 
 
 def padded(length: int) -> int:
-    """The side of a block that holds `length` entries."""
+    """The dimension of a block for `length` entries."""
     return max(16, 1 << (length - 1).bit_length())
 
 
-def vector(start: Any, length: int) -> Spot:
-    """Where `length` numbers lie from `start` on."""
+def vector(start: Any, length: int) -> Block:
+    """The block of `length` numbers from `start` on."""
     column = jax.lax.iota(jnp.int32, padded(length))
-    return Spot(start + column, column < length)
+    return Block(start + column, column < length)
 
 
-def matrix(start: Any, rows: int, columns: int) -> Spot:
-    """Where a matrix lies from `start` on, row by row."""
+def matrix(start: Any, rows: int, columns: int) -> Block:
+    """The block of a row-major matrix from `start` on."""
     block = (padded(rows), padded(columns))
     row, column = (jax.lax.broadcasted_iota(jnp.int32, block, axis) for axis in (0, 1))
-    return Spot(start + row * columns + column, (row < rows) & (column < columns))
+    return Block(start + row * columns + column, (row < rows) & (column < columns))
 
 
-def gathered(rows: Array, there: Array, columns: int) -> Spot:
-    """Where the rows of those numbers lie in a matrix."""
+def gathered(rows: Array, mask: Array, columns: int) -> Block:
+    """The block of the given rows of a matrix."""
     column = jax.lax.iota(jnp.int32, padded(columns))
-    return Spot(rows[:, None] * columns + column[None, :], there[:, None] & (column < columns)[None, :])
+    return Block(rows[:, None] * columns + column[None, :], mask[:, None] & (column < columns)[None, :])
 
 
 class Affine(NamedTuple):
     """A layer: a matrix for each of its inputs, and the bias."""
 
-    matrices: tuple[Spot, ...]
-    bias: Spot
+    matrices: tuple[Block, ...]
+    bias: Block
 
 
 def affine(weight: Any, bias: Any, inputs: tuple[int, ...], outputs: int) -> Affine:
@@ -204,7 +204,7 @@ def affine(weight: Any, bias: Any, inputs: tuple[int, ...], outputs: int) -> Aff
 
 
 def elu(x: Array) -> Array:
-    """The activation."""
+    """The activation function."""
     return jnp.where(x > 0, x, jnp.exp(jnp.minimum(x, 0.0)) - 1)
 
 
@@ -214,14 +214,14 @@ def slope(activated: Array) -> Array:
 
 
 def program(order: Any, *refs: Any, policy: Teacher, starts: Any, size: int, config: PPO, rows: int) -> None:
-    """Forward and back for `ROWS` of a minibatch's `rows`, with the actor or with the critic."""
+    """Forward and backward pass of `ROWS` of a minibatch's `rows`, with the actor or the critic."""
     features, renewed, privileged, action, log_prob, advantage, target, weights, gradient, divergence = refs
     critic, group = pl.program_id(0), pl.program_id(1)
     shared = starts.actor_critic.layers[0].weight
     first = group * (size + shared)
 
-    def read(ref: Any, spot: Spot) -> Array:
-        return triton.load(ref.at[spot.places], mask=spot.there, other=0)
+    def read(ref: Any, block: Block) -> Array:
+        return triton.load(ref.at[block.indices], mask=block.mask, other=0)
 
     def forward(layer: Affine, inputs: list[Array]) -> Array:
         products = [triton.dot(x, read(weights, at)) for x, at in zip(inputs, layer.matrices, strict=True)]
@@ -229,32 +229,32 @@ def program(order: Any, *refs: Any, policy: Teacher, starts: Any, size: int, con
 
     def backward(layer: Affine, inputs: list[Array], delta: Array, start: Any = first) -> list[Array]:
         for x, at in zip(inputs, layer.matrices, strict=True):
-            triton.store(gradient.at[start + at.places], triton.dot(x, delta, trans_a=True), mask=at.there)
-        triton.store(gradient.at[start + layer.bias.places], delta.sum(0), mask=layer.bias.there)
+            triton.store(gradient.at[start + at.indices], triton.dot(x, delta, trans_a=True), mask=at.mask)
+        triton.store(gradient.at[start + layer.bias.indices], delta.sum(0), mask=layer.bias.mask)
         return [triton.dot(delta, read(weights, at), trans_b=True) for at in layer.matrices]
 
-    # The rows of the environments of this group, and what is told of their boats before and after a reset.
+    # The rows of the environments of this group, and their privileged vectors before and after a reset.
     row = jax.lax.iota(jnp.int32, ROWS)
     local, here = row // config.rollout_steps, row >= 0
-    place = order[group * (ROWS // config.rollout_steps) + local] * config.rollout_steps + row % config.rollout_steps
+    index = order[group * (ROWS // config.rollout_steps) + local] * config.rollout_steps + row % config.rollout_steps
     body = policy.actor_critic.layers
     observed, actions = features.size // log_prob.size, body[-1].bias.shape[-1]
-    inputs, widths = [read(features, gathered(place, here, observed))], [observed]
+    inputs, widths = [read(features, gathered(index, here, observed))], [observed]
 
-    encoder, passed = [], []
+    encoder, encoder_inputs = [], []
     if policy.encoder is not None:
-        known = privileged.size // (2 * log_prob.size // config.rollout_steps)
+        width = privileged.size // (2 * log_prob.size // config.rollout_steps)
         side = jax.lax.iota(jnp.int32, padded(2 * ROWS // config.rollout_steps))
-        boat, told = side // 2, side < 2 * ROWS // config.rollout_steps
-        env = triton.load(order.at[group * (ROWS // config.rollout_steps) + boat], mask=told, other=0)
-        x = read(privileged, gathered(2 * env + side % 2, told, known))
+        boat, mask = side // 2, side < 2 * ROWS // config.rollout_steps
+        env = triton.load(order.at[group * (ROWS // config.rollout_steps) + boat], mask=mask, other=0)
+        x = read(privileged, gathered(2 * env + side % 2, mask, width))
         for at, layer in zip(starts.encoder.layers, policy.encoder.layers, strict=True):
             encoder.append(affine(at.weight, at.bias, layer.weight.shape[:1], layer.weight.shape[1]))
-            passed.append(x)
+            encoder_inputs.append(x)
             x = forward(encoder[-1], [x])
             x = elu(x) if layer is not policy.encoder.layers[-1] else x
         # One entry a row: the boat before or after the reset.
-        chosen = (side[None, :] == (2 * local + renewed[place])[:, None]).astype(jnp.float32)
+        chosen = (side[None, :] == (2 * local + renewed[index])[:, None]).astype(jnp.float32)
         inputs.append(triton.dot(chosen, x))
         widths.append(policy.encoder.layers[-1].bias.size)
 
@@ -266,31 +266,31 @@ def program(order: Any, *refs: Any, policy: Teacher, starts: Any, size: int, con
         y = forward(layers[-1], activated[-1])
         activated.append([elu(y)])
 
-    # The derivative of the loss by the mean of the action, or by the value.
+    # The derivative of the loss with respect to the mean of the action, or to the value.
     column = jax.lax.broadcasted_iota(jnp.int32, (ROWS, padded(actions)), 1)
-    taken, log_std = column < actions, read(weights, vector(starts.actor_critic.log_std, actions))[None, :]
-    scaled = jnp.where(taken, (read(action, gathered(place, here, actions)) - y) * jnp.exp(-log_std), 0.0)
-    density = jnp.where(taken, 0.5 * scaled**2 + log_std + 0.5 * math.log(2 * math.pi), 0.0).sum(1)
-    log_ratio = -density - log_prob[place]
-    ratio, gain = jnp.exp(log_ratio), advantage[place]
-    bounded = jnp.minimum(jnp.maximum(ratio, 1 - config.clip_range), 1 + config.clip_range)
-    pull = jnp.where(ratio * gain <= bounded * gain, -ratio * gain, 0.0)[:, None] / rows
-    by_mean = pull * scaled * jnp.exp(-log_std)
-    by_value = jnp.where(column == 0, config.value_coef * (y - target[place][:, None]) / rows, 0.0)
+    valid, log_std = column < actions, read(weights, vector(starts.actor_critic.log_std, actions))[None, :]
+    scaled = jnp.where(valid, (read(action, gathered(index, here, actions)) - y) * jnp.exp(-log_std), 0.0)
+    density = jnp.where(valid, 0.5 * scaled**2 + log_std + 0.5 * math.log(2 * math.pi), 0.0).sum(1)
+    log_ratio = -density - log_prob[index]
+    ratio, gain = jnp.exp(log_ratio), advantage[index]
+    clipped = jnp.minimum(jnp.maximum(ratio, 1 - config.clip_range), 1 + config.clip_range)
+    by_log_prob = jnp.where(ratio * gain <= clipped * gain, -ratio * gain, 0.0)[:, None] / rows
+    by_mean = by_log_prob * scaled * jnp.exp(-log_std)
+    by_value = jnp.where(column == 0, config.value_coef * (y - target[index][:, None]) / rows, 0.0)
     delta = jnp.where(critic == 0, by_mean, by_value)
 
     @pl.when(critic == 0)
-    def by_actor_alone() -> None:
-        by_std = jnp.where(taken, pull * (scaled**2 - 1), 0.0).sum(0) - config.entropy_coef * ROWS / rows
+    def by_log_std() -> None:
+        by_std = jnp.where(valid, by_log_prob * (scaled**2 - 1), 0.0).sum(0) - config.entropy_coef * ROWS / rows
         at = vector(starts.actor_critic.log_std, actions)
-        triton.store(gradient.at[first + at.places], by_std, mask=at.there)
+        triton.store(gradient.at[first + at.indices], by_std, mask=at.mask)
         divergence[group] = (ratio - 1 - log_ratio).sum() / rows
 
-    for passage, before in zip(layers[:0:-1], activated[-2:0:-1], strict=True):
-        delta = backward(passage, before, delta)[0] * slope(before[0])
+    for affine_layer, before in zip(layers[:0:-1], activated[-2:0:-1], strict=True):
+        delta = backward(affine_layer, before, delta)[0] * slope(before[0])
     deltas = backward(layers[0], inputs, delta)
     if policy.encoder is not None:
         delta = triton.dot(chosen, deltas[1], trans_a=True)
-        for passage, x in zip(encoder[:0:-1], passed[:0:-1], strict=True):
-            delta = backward(passage, [x], delta, first + critic * size)[0] * slope(x)
-        backward(encoder[0], passed[:1], delta, first + critic * size)
+        for affine_layer, x in zip(encoder[:0:-1], encoder_inputs[:0:-1], strict=True):
+            delta = backward(affine_layer, [x], delta, first + critic * size)[0] * slope(x)
+        backward(encoder[0], encoder_inputs[:1], delta, first + critic * size)
