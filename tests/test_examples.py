@@ -75,3 +75,18 @@ def test_stable_baselines3_learns_to_align_the_heading_with_the_path(tmp_path):
     # After a sixth of the training the policy controls the heading, and not yet the position.
     found = errors(run(tmp_path, "sb3_ppo", "80000"))
     assert found["trained"].heading < 0.6 * found["untrained"].heading
+
+
+def test_the_ten_lines_of_the_readme_run_with_numpy_alone(tmp_path):
+    text = (EXAMPLES.parent / "README.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    loaded = "import sys; print(sorted({'jax', 'casadi', 'matplotlib', 'daqp'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", f"{code}\n{loaded}"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    errors, dynamics, modules = done.stdout.splitlines()
+    position, heading = map(float, re.findall(r"[\d.]+(?= cm|°)", errors))
+    # Measured: 0.48 cm and 0.37°, in the field sea.
+    assert position < 1
+    assert heading < 1
+    assert dynamics.endswith("0.58 true")
+    assert modules == "[]"
