@@ -1,5 +1,6 @@
 """The autopilot under faults: in simulated time, and in processes that are stopped and killed."""
 
+import itertools
 import json
 import os
 import signal
@@ -28,7 +29,7 @@ from anyhull.log import Log
 from anyhull.onboard.autopilot import Autopilot
 from anyhull.onboard.links import Received
 from anyhull.onboard.loop import run_autopilot
-from anyhull.onboard.messages import Command, Gyro, Status
+from anyhull.onboard.messages import Command, Gyro, Heading, Position, Status
 from anyhull.onboard.recorder import RunRecorder, recover
 from anyhull.onboard.setup import Setup
 from anyhull.pilot import Pilot
@@ -612,3 +613,40 @@ def test_a_late_status_is_ignored():
     autopilot.on_message(Status(1, 4, 0.9, (0.1,) * 4, False, 3), 0.0)
     assert autopilot.status is not None
     assert autopilot.status.stopped
+
+
+class Resets:
+    """Commands nothing, and counts how often it is reset."""
+
+    count = 0
+
+    def reset(self):
+        self.count += 1
+
+    def step(self, pose, velocity, window):
+        return np.zeros(3)
+
+
+def test_the_controller_is_reset_when_the_guard_is_rearmed_between_two_steps():
+    controller = Resets()
+    autopilot = Autopilot(Setup.load(BOAT), controller, hold(duration=1000.0))
+    numbers = itertools.count()
+
+    def reaction_after(start, end):
+        for k in range(round(10 * start), round(10 * end)):
+            for i in range(10):
+                at = 0.1 * k + 0.01 * i
+                autopilot.on_message(Gyro(1, next(numbers), at, 0.0), at)
+                autopilot.on_message(Heading(1, next(numbers), at, 0.0), at)
+            autopilot.on_message(Position(1, next(numbers), at, 0.0, 0.0), at)
+            step = autopilot.step(0.1 * (k + 1))
+        assert step is not None
+        return step.decision.reaction
+
+    assert reaction_after(0, 8) == "run"
+    before = controller.count
+    autopilot.disengage("test")
+    assert reaction_after(8, 12) == "handover"
+    assert autopilot.guard.rearm()
+    assert reaction_after(12, 13) == "run"
+    assert controller.count == before + 1

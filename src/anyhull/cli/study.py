@@ -62,6 +62,8 @@ def study(
         return
     if render and job:
         raise InputError("--render and --job: --render runs nothing; give one of the two")
+    if not (quick or render or out or folder.is_dir()):
+        raise InputError(f"{folder}: no such folder: run in a clone of the repository, or give --out or --quick")
     studies = tuple(jobs.STUDIES) if what == "all" else (what,)
     skipped: list[str] = []
     if not render:

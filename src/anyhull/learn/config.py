@@ -89,6 +89,7 @@ class Distillation:
     final_learning_rate: float = 3e-5
     """Final learning rate, reached linearly."""
     weight_decay: float = 1e-5
+    """Of AdamW."""
     nll: float = 0.0
     """Weight of the dynamics head's negative log likelihood; 0 for no dynamics head, as in the paper."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -28,15 +28,6 @@ def use_cache() -> None:
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)  # type: ignore[no-untyped-call]
 
 
-class Programs(NamedTuple):
-    """Programs of a phase, compiled while earlier phases run."""
-
-    iterate: Future[Callable[[Any], Any]]
-    """The iteration."""
-    measures: list[Future[Any]]
-    """Compilations of the metrics of this phase."""
-
-
 @contextmanager
 def precompile(
     phases: Sequence[Phase],
@@ -44,8 +35,8 @@ def precompile(
     wanted: Sequence[bool],
     count: int,
     lower_measure: Callable[[Any], Sequence[Any]],
-) -> Iterator[list[Programs]]:
-    """The programs of the `wanted` phases, in order, for `count` vmapped runs.
+) -> Iterator[list[tuple[Future[Callable[[Any], Any]], list[Future[Any]]]]]:
+    """For each phase its compiled iteration, and what measuring its policies needs, for `count` vmapped runs.
 
     Metrics, which `lower_measure` lowers for a policy of zeros, are compiled only into JAX's cache.
     """
@@ -60,7 +51,7 @@ def precompile(
             policy = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
             one = jax.tree.map(lambda leaf: leaf[0], policy) if count > 1 else policy
             measures = [pool.submit(program.compile) for program in lower_measure(one)] if want and _beside() else []
-            programs.append(Programs(iterate, measures))
+            programs.append((iterate, measures))
         yield programs
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # the process still waits for compilations under way

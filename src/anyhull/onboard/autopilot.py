@@ -97,6 +97,7 @@ class Autopilot:
         self._seq = 0
         self._held: float | None = None
         self._last_step: float | None = None
+        self._reaction: str = "ramp"
         self._rejected_messages: Counter[str] = Counter()
         self._rejected_measurements: Counter[str] = Counter()
         controller.reset()
@@ -156,7 +157,7 @@ class Autopilot:
         compute_time = time.perf_counter() - began
         before = self.guard.reaction
         # The estimates of a controller that did not step, or whose commands are not sent, are not of this boat.
-        source = self.controller if requested is not None and before != "ramp" else None
+        source = self.controller if requested is not None and before in ("run", "hold") else None
         dynamics = getattr(source, "dynamics", None)
         if self.status is not None and self.status.stopped:
             # As long as the watchdog holds the thrusters no command has arrived: each is the first.
@@ -166,8 +167,10 @@ class Autopilot:
         state = replace(estimate, time=estimate.time + now - at)
         e = None if dynamics is None else np.array(dynamics.e)
         decision = self.guard.step(now, requested, state, _latent(source), e)
-        if decision.reaction == "run" and before not in ("run", "hold"):
+        # The guard may also have been rearmed between two steps.
+        if decision.reaction == "run" and self._reaction not in ("run", "hold"):
             self.controller.reset()
+        self._reaction = decision.reaction
         allocation = self._allocator.allocate(decision.command * self._limits)
         self.commanding = bool(decision.command.any())
         self.event_log.add(*(event._replace(time=at) for event in decision.events))
