@@ -62,12 +62,12 @@ def study(
         return
     if render and job:
         raise InputError("--render and --job: --render runs nothing; give one of the two")
-    if not (quick or render or out or folder.is_dir()):
-        raise InputError(f"{folder}: no such folder: run in a clone of the repository, or give --out or --quick")
     studies = tuple(jobs.STUDIES) if what == "all" else (what,)
     skipped: list[str] = []
     if not render:
         selected = jobs.select(studies, job or ())
+        if not (quick or out or folder.is_dir()):
+            raise InputError(f"{folder}: no such folder: run in a clone of the repository, or give --out or --quick")
         work = work or Path("runs/quick" if quick else "runs/study")
         with no_output(), display("study") as report:
             plan = Plan(folder, work, seeds or (2 if quick else 0), quick, commit, report, _log, cache)
