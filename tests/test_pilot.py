@@ -220,3 +220,14 @@ def test_invalid_scales_of_a_policy_are_named(tmp_path, scales, complaint):
     policy_file.write(path, tensors, about | {"sha256": policy_file.digest(tensors)})
     with pytest.raises(InputError, match=complaint):
         Pilot.load(path)
+
+
+def test_a_policy_without_its_envelope_is_refused_by_name(tmp_path):
+    weights, about = policy_file.read(policy_file.locate("ideal"))
+    path = tmp_path / "bare.safetensors"
+    policy_file.write(path, weights, {name: value for name, value in about.items() if name != "envelope"})
+    with pytest.raises(InputError, match=r"bare\.safetensors: not a policy: 'envelope' is missing"):
+        Pilot.load(path)
+    policy_file.write(path, weights, about | {"envelope": about["envelope"] | {"c_uv": ["x", 1]}})
+    with pytest.raises(InputError, match=r"bare\.safetensors: envelope\[0\] = 'x': must be a finite number"):
+        Pilot.load(path)

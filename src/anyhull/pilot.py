@@ -102,6 +102,10 @@ class Pilot:
         self.parts = parts = unpack(weights, about, vessel)
         self.scales = decode(Scales, about["config"]["scales"], "config.scales")
         """Input scaling of the policy."""
+        bounds = (about["envelope"][name] for name in Normalized._fields)
+        ranges = [decode(tuple[float, float], pair, "envelope") for pair in bounds]
+        self.envelope = dict(zip(Normalized._fields, ranges, strict=True))
+        """The range of each component of e that the policy was trained on, by the component's name."""
         self._features = Features(self.scales)
         self._actor = MLP(parts.actor)
         self._modulation = MLP([parts.modulation]) if parts.modulation else None
@@ -118,9 +122,12 @@ class Pilot:
     def load(name_or_path: str | Path = "field", vessel: Vessel | None = None) -> Pilot:
         """The shipped policy of that name, or the one in a .safetensors file."""
         path = policy_file.locate(name_or_path)
+        weights, about = policy_file.read(path)
         try:
-            return Pilot(*policy_file.read(path), vessel=vessel)
-        except (KeyError, TypeError, IndexError) as error:
+            return Pilot(weights, about, vessel)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
             raise InputError(f"{path}: not a policy: {error} is missing or invalid") from None
 
     def reset(self) -> None:
@@ -169,11 +176,6 @@ class Pilot:
     def memory(self) -> Tensor | None:
         """A copy of the hidden state after the last step; None for a policy without one."""
         return self._gru.memory.copy() if self._gru else None
-
-    @property
-    def envelope(self) -> dict[str, tuple[float, float]]:
-        """The range of each component of e that the policy was trained on, by the component's name."""
-        return {name: (float(low), float(high)) for name, (low, high) in self.about["envelope"].items()}
 
     @property
     def latent_range(self) -> tuple[Array, Array] | None:
