@@ -279,7 +279,7 @@ def test_a_latent_out_of_distribution_hands_the_boat_over():
 
 def test_a_dynamics_estimate_outside_the_envelope_of_the_policy_hands_the_boat_over():
     pilot, periods = Pilot.load("field"), iter(range(1000))
-    pilot.about["envelope"]["alpha_r"] = [1e3, 2e3]
+    pilot.envelope["alpha_r"] = (1e3, 2e3)
     log, autopilot, _ = run(line(10.0), pilot, stop=lambda: "enough" if next(periods) == 60 else "")
     assert autopilot.guard.reaction == "handover"
     assert any("handover: out_of_distribution: dynamics[2]" in detail for _, _, detail in log.about["events"])
@@ -288,7 +288,7 @@ def test_a_dynamics_estimate_outside_the_envelope_of_the_policy_hands_the_boat_o
 def test_warnings_are_of_the_envelope_of_the_policy(capsys):
     vessel, pilot = Vessel.load("platform-a"), Pilot.load("field")
     warn(vessel, controller=pilot)
-    pilot.about["envelope"]["alpha_u"] = [10.0, 20.0]
+    pilot.envelope["alpha_u"] = (10.0, 20.0)
     warn(vessel, controller=PID(vessel))
     assert capsys.readouterr().err == ""
     warn(vessel, controller=pilot)
