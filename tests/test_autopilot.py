@@ -267,7 +267,7 @@ def test_a_latent_out_of_distribution_hands_the_boat_over():
     enough = {"stop": lambda: "enough" if next(periods) == 60 else ""}
     log, _, _ = run(line(10.0), pilot, **enough)
     assert "out_of_distribution" not in log.about["event_counts"]
-    pilot.about["metrics"]["latent_range"] = [(high + 1).tolist(), (high + 2).tolist()]
+    pilot._latent_range = (tuple(high + 1), tuple(high + 2))
     periods = iter(range(1000))
     log, autopilot, _ = run(line(10.0), pilot, **enough)
     assert autopilot.guard.reaction == "handover"

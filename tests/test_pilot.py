@@ -231,3 +231,68 @@ def test_a_policy_without_its_envelope_is_refused_by_name(tmp_path):
     policy_file.write(path, weights, about | {"envelope": about["envelope"] | {"c_uv": ["x", 1]}})
     with pytest.raises(InputError, match=r"bare\.safetensors: envelope\[0\] = 'x': must be a finite number"):
         Pilot.load(path)
+
+
+@pytest.mark.parametrize("name", ["field", "recurrent"])
+@pytest.mark.parametrize("where", [0, -1])
+def test_a_memory_that_is_not_finite_restarts_the_policy(name, where):
+    pilot, fresh, window = Pilot.load(name), Pilot.load(name), rounded_rectangle().window(6.0)
+    for k in range(3):
+        pilot.step(window[k, :3], window[k, 3:], window)
+    assert pilot.restarts == 0
+    assert pilot._gru is not None
+    pilot._gru.memory[where] = np.nan
+    # From then on it is a pilot that starts there.
+    for k in (3, 4):
+        command = pilot.step(window[k, :3], window[k, 3:], window)
+        np.testing.assert_array_equal(command, fresh.step(window[k, :3], window[k, 3:], window))
+        np.testing.assert_array_equal(pilot.memory, fresh.memory)
+        assert pilot.restarts == 1
+    pilot.reset()
+    assert pilot.restarts == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "complaint"),
+    [
+        (
+            "adapter.cell.bias",
+            lambda w: w[:-1],
+            r"tensor 'adapter\.cell\.bias' = float32\[383\]: must be float32\[384\]",
+        ),
+        ("adapter.cell.bias_n", lambda w: w.astype(np.float64), r"tensor 'adapter\.cell\.bias_n' = float64"),
+        ("adapter.projection.layers.1.weight", lambda w: w.T.copy(), r"'adapter\.projection\.layers\.1\.weight'"),
+        ("teacher.actor_critic.layers.0.weight", lambda w: w[:, :-1].copy(), r"float32\[2, 87, 128\]: must be float32"),
+        ("teacher.modulation.bias", lambda w: w[:0], r"'teacher\.modulation\.weight' = float32\[16, 64\]|bias"),
+        ("teacher.actor_critic.layers.3.bias", lambda w: w[:, :2].copy(), r"layers\.3\.weight"),
+        ("teacher.actor_critic.layers.1.weight", lambda w: w * np.float32(1e30), "commands may overflow"),
+        ("adapter.cell.weight_hh", lambda w: w * np.nan, "tensor 'adapter.cell.weight_hh' holds a number that is not"),
+    ],
+)
+def test_a_tensor_that_does_not_fit_or_is_not_finite_is_named(tmp_path, name, change, complaint):
+    weights, about = policy_file.read(policy_file.locate("field"))
+    weights[name] = change(weights[name])
+    path = tmp_path / "policy.safetensors"
+    policy_file.write(path, weights, {key: value for key, value in about.items() if key != "sha256"})
+    with pytest.raises(InputError, match=rf"policy\.safetensors: .*{complaint}"):
+        Pilot.load(path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"kind": "captain"}, "kind = 'captain': must be a policy, one of teacher, student"),
+        ({"kind": ["student"]}, r"kind = \['student'\]: must be a string"),
+        (
+            {"metrics": {"latent_range": [[1.0], ["x"]]}},
+            r"metrics\.latent_range\[1\]\[0\] = 'x': must be a finite number",
+        ),
+        ({"metrics": 3}, "not a policy: "),
+    ],
+)
+def test_metadata_of_another_type_is_refused(tmp_path, changed, complaint):
+    weights, about = policy_file.read(policy_file.locate("field"))
+    path = tmp_path / "policy.safetensors"
+    policy_file.write(path, weights, {key: value for key, value in about.items() if key != "sha256"} | changed)
+    with pytest.raises(InputError, match=rf"policy\.safetensors: {complaint}"):
+        Pilot.load(path)

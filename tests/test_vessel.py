@@ -135,6 +135,27 @@ def test_a_good_file_loads_with_its_thrusters(tmp_path):
             ("Mz = 5", 'Mz = 5\n[[thrusters]]\nkind = "fixed"\nx = 0\ny = 0\nforward = -1'),
             "boat.toml: thrusters[0].forward = -1: must be zero or more",
         ),
+        (("m = 10", "m = 1" + 5000 * "0"), "boat.toml: not valid TOML: Exceeds the limit"),
+        (("m = 10", "m = 1" + 400 * "0"), "boat.toml: m = 1000000"),
+        (("m = 10", "m = " + 3000 * "["), "boat.toml: not valid TOML: nested too deeply"),
+        (("m = 10", "m = 10\n" + 60_000 * "a." + "a = 1"), "boat.toml: not valid TOML: a key of more than 50 parts"),
+        (("m = 10", "m = 10\n[" + 30_000 * '"a" . ' + "a]"), "boat.toml: not valid TOML: a key of more than 50 parts"),
+        (("m = 10", "m = 10\nlength = 1e9"), "boat.toml: length = 1000000000.0: must be at most 1000"),
+        (("m = 10", "m = 1e308"), "boat.toml: Fx = 20: must be such that |alpha_u| = 2e-307 is from 1e-09 to 1e+06"),
+        (("I_comb = 2", "I_comb = 1e-300"), "boat.toml: Mz = 5: must be such that |alpha_r| = 5e+300 is from 1e-09"),
+        # 1e5 / 11 per second.
+        (("X_u = 3", "X_u = 1e5"), "boat.toml: X_u = 100000.0: must be smaller: it gives a damping rate of 9091 1/s"),
+        (("X_u = 3", "X_u = 3\nX_uu = 1e9"), "boat.toml: X_uu = 1000000000.0: must be smaller"),
+        (('"Dinghy"', '"Dinghy"\n"a\\nb" = 1'), "boat.toml: a\\nb = 1: unknown key"),
+        (
+            ("Mz = 5", "Mz = 5\n" + 33 * '[[thrusters]]\nkind = "fixed"\nx = 0\ny = 0\nforward = 1\n'),
+            "boat.toml: thrusters: 33 tables: must be at most 32",
+        ),
+        (
+            ("Mz = 5", 'Mz = 5\n[[thrusters]]\nkind = "fixed"\nx = 0\ny = 0\nforward = 1e300'),
+            "boat.toml: thrusters[0].forward = 1e+300: must be at most 1e+09",
+        ),
+        (("m = 10", "m = 10\n" + 210_000 * "#"), "boat.toml: larger than 0.2 MB"),
     ],
 )
 def test_an_invalid_file_is_named_with_field_value_and_accepted_values(tmp_path, change, expected):
@@ -152,3 +173,9 @@ def test_an_unknown_name_suggests_the_nearest():
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InputError, match=r"none\.toml: cannot be read: No such file"):
         Vessel.load(tmp_path / "none.toml")
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path):
+    (tmp_path / "boat.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match=r"boat\.toml: cannot be read: 'utf-8' codec"):
+        Vessel.load(tmp_path / "boat.toml")

@@ -3,9 +3,19 @@
 import difflib
 from collections.abc import Iterable
 
+LONGEST = 3000
+"""Characters of a message; more are cut out of its middle."""
+
 
 class InputError(ValueError):
     """Input that cannot be used: one line with the file, the field, the value and what would be accepted."""
+
+    def __init__(self, message: str) -> None:
+        # Names and values come from foreign files: no line break or control sequence may reach a terminal.
+        if not message.isprintable():
+            message = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
+        half = LONGEST // 2
+        super().__init__(message if len(message) <= LONGEST else f"{message[:half]} … {message[-half:]}")
 
 
 class RunError(RuntimeError):

@@ -1,14 +1,24 @@
-"""Atomic file writes."""
+"""Atomic file writes, and reads that refuse what is unreadable, huge or damaged in one line."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from anyhull.errors import InputError
+
+LARGEST_TEXT = 200_000
+"""Size of a file that a person writes, bytes: a vessel, a boat or waypoints."""
+
+LONG_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){50}""")
+"""A dotted TOML key of more than 50 parts: tomllib takes time and memory of the square of their number."""
 
 
 @contextmanager
@@ -41,3 +51,43 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def read_text(path: str | Path, limit: int = LARGEST_TEXT, encoding: str = "utf-8") -> str:
+    """The text of a file of at most `limit` bytes."""
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(limit + 1)  # not by its stated size: a device or a pipe has none
+        text = data.decode(encoding)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(data) > limit:
+        raise InputError(f"{path}: larger than {limit / 1e6:g} MB: must be smaller")
+    return text
+
+
+def parse_toml(text: str, where: str | Path) -> dict[str, Any]:
+    """The tables of a TOML document; `where` names it in an error."""
+    if LONG_KEY.search(text):
+        raise InputError(f"{where}: not valid TOML: a key of more than 50 parts")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise InputError(f"{where}: not valid TOML: nested too deeply") from None
+    except ValueError as error:  # beside TOML's own, that of an integer with thousands of digits
+        raise InputError(f"{where}: not valid TOML: {error}") from None
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """The tables of a TOML file."""
+    return parse_toml(read_text(path), path)
+
+
+def parse_json(text: str, where: str | Path) -> Any:
+    """The value of a JSON document; `where` names it in an error."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise InputError(f"{where} is not valid JSON: nested too deeply") from None
+    except ValueError as error:
+        raise InputError(f"{where} is not valid JSON: {error}") from None

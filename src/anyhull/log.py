@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -14,12 +16,20 @@ import numpy as np
 from anyhull.backend import Array, wrap
 from anyhull.errors import InputError
 from anyhull.files import atomic_write
+from anyhull.schema import shown
 
 FORMAT = 1
 """Version of the file format."""
 
 SHAPES = {"time": (), "state": (6,), "reference": (6,), "command": (3,), "current": (2,), "force": (3,)}
 OPTIONAL = ("latent", "estimate")
+
+LARGEST, LARGEST_SMALL, EXPANSION = 1_000_000_000, 64_000_000, 20
+"""Size of the arrays of a log that is read, bytes: three days. So that a small file cannot fill the memory, at most
+`EXPANSION` times the file, or `LARGEST_SMALL`: ten hours of a boat at rest, whose log compresses most."""
+
+LARGEST_VALUE = 1e12
+"""Magnitude of a number in a log, SI units."""
 
 
 @dataclass(frozen=True)
@@ -119,22 +129,52 @@ class Log:
     def load(path: str | Path) -> Log:
         """Read a saved run; executes no code from the file."""
         try:
-            with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                content = {name: file[name] for name in file.files}
-            about = json.loads(str(content.pop("about")))
-            arrays = {name: content[name] for name in SHAPES}
+            content = _read(path)
+            about = json.loads(str(content.pop("about")[()]))
+            if not isinstance(about, dict):
+                raise ValueError("about is not a table")
+        except InputError:
+            raise
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-        except (KeyError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-            raise InputError(f"{path}: not a log of a run, or damaged: {error}") from None
+        except Exception as error:  # zipfile and NumPy raise a dozen kinds for damaged bytes
+            raise InputError(f"{path}: not a log of a run, or damaged: {error or type(error).__name__}") from None
         if (version := about.pop("format", None)) != FORMAT:
-            raise InputError(f"{path}: format = {version!r}: must be {FORMAT}, which this version reads")
-        for name, shape in SHAPES.items():
-            if arrays[name].shape != (len(arrays["time"]), *shape):
-                raise InputError(
-                    f"{path}: {name} has shape {arrays[name].shape}: must be (n, {', '.join(map(str, shape))})"
-                )
-        return Log(**arrays, latent=content.get("latent"), estimate=content.get("estimate"), about=about)
+            raise InputError(f"{path}: format = {shown(version)}: must be {FORMAT}, which this version reads")
+        rows = content["time"].shape[:1]
+        for name, array in content.items():
+            shape = SHAPES.get(name, (6,) if name == "estimate" else array.shape[-1:])
+            if array.shape != (*rows, *shape) or rows in ((), (0,)):
+                raise InputError(f"{path}: {name} has shape {array.shape}: must be (n, {', '.join(map(str, shape))})")
+            if not (array.dtype == np.float64 and (np.abs(array) <= LARGEST_VALUE).all()):
+                raise InputError(f"{path}: {name} must hold double-precision numbers up to {LARGEST_VALUE:g}")
+        if (np.diff(content["time"]) < 0).any():
+            raise InputError(f"{path}: time runs backward: must not decrease from row to row")
+        return Log(**content, about=about)
+
+
+def _read(path: str | Path) -> dict[str, Array]:
+    """The arrays of a log's archive, none of which may be larger than the archive says and than is allowed."""
+    with zipfile.ZipFile(path) as archive:
+        members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+        names = ["about", *SHAPES, *(name for name in OPTIONAL if name in members)]
+        size = sum(members[name].file_size for name in names)
+        limit = min(LARGEST, max(LARGEST_SMALL, EXPANSION * Path(path).stat().st_size))
+        if size > limit:
+            raise InputError(f"{path}: expands to {size / 1e6:.0f} MB: must be at most {limit / 1e6:.0f} MB")
+        return {name: _array(archive.read(members[name])) for name in names}
+
+
+def _array(data: bytes) -> Array:
+    """The array of a .npy file in memory; NumPy's own reader reserves what the header states before it reads."""
+    file = io.BytesIO(data)
+    if np.lib.format.read_magic(file) != (1, 0):
+        raise ValueError("an array of another version than 1.0")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    if fortran or dtype.kind not in "fU" or math.prod(shape) * dtype.itemsize != len(data) - file.tell():
+        raise ValueError(f"an array {dtype}{list(shape)} in {len(data)} bytes")
+    array: Array = np.frombuffer(data, dtype, offset=file.tell()).reshape(shape)
+    return array
 
 
 class Recorder:

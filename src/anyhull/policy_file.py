@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from anyhull.errors import InputError, unknown
-from anyhull.files import atomic_write
+from anyhull.files import atomic_write, parse_json
+from anyhull.schema import shown
 
 FORMAT = 3
 """Version of the file that this package writes and reads."""
@@ -44,9 +46,11 @@ def digest(tensors: Tensors) -> str:
     return sha.hexdigest()
 
 
-def read(path: str | Path, about_only: bool = False) -> tuple[Tensors, dict[str, Any]]:
-    """Tensors by name, and metadata; with `about_only`, no tensors."""
+def read(path: str | Path, about_only: bool = False, limit: int | None = None) -> tuple[Tensors, dict[str, Any]]:
+    """Tensors by name, and metadata; with `about_only`, no tensors. A file of more than `limit` bytes is refused."""
     try:
+        if limit is not None and (size := Path(path).stat().st_size) > limit:
+            raise InputError(f"{path}: {size / 1e6:.0f} MB: must be at most {limit / 1e6:.0f} MB")
         with safe_open(str(path), framework="numpy") as file:
             metadata = file.metadata() or {}
             tensors = {} if about_only else {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -54,17 +58,24 @@ def read(path: str | Path, about_only: bool = False) -> tuple[Tensors, dict[str,
         raise InputError(f"{path}: truncated, or not a safetensors file: {error}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    if not metadata.get("format", "").isdecimal() or "kind" not in metadata:
+    except (AttributeError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: a tensor is of a type that NumPy does not have: {error}") from None
+    if not re.fullmatch("[0-9]{1,9}", metadata.get("format", "")) or "kind" not in metadata:
         raise InputError(f"{path}: not a file of anyhull: its metadata has no format and kind")
     if (version := int(metadata["format"])) != FORMAT:
         remedy = "a newer anyhull, so upgrade this one" if version > FORMAT else "an older one, so train it again"
         raise InputError(f"{path}: format = {version}: must be {FORMAT}; it was written by {remedy}")
-    try:
-        about = {name: json.loads(text) for name, text in metadata.items()}
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}: its metadata is not valid JSON: {error}") from None
+    about = {name: parse_json(text, f"{path}: its metadata") for name, text in metadata.items()}
+    if not isinstance(about["kind"], str):
+        raise InputError(f"{path}: kind = {shown(about['kind'])}: must be a string")
     if not about_only and about.get("sha256") != digest(tensors):
-        raise InputError(f"{path}: sha256 = {about.get('sha256')!r}: does not match its tensors: the file is damaged")
+        raise InputError(
+            f"{path}: sha256 = {shown(about.get('sha256'))}: does not match its tensors: the file is damaged"
+        )
+    for name, tensor in tensors.items():
+        # A training state may hold an infinity, such as the lowest cost before the first one.
+        if about["kind"] != "state" and not np.isfinite(tensor).all():
+            raise InputError(f"{path}: tensor {name!r} holds a number that is not finite")
     return tensors, about
 
 

@@ -9,21 +9,35 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import reprlib
 import sys
 import types
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from anyhull.errors import InputError
 
 T = TypeVar("T")
+
+UNIONS = (types.UnionType, Union)
+"""Origins of `X | None`; of a Literal it is the second."""
+
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 80
+_REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = 8
+
+
+def shown(value: Any) -> str:
+    """`value` as an error shows it: long or deeply nested ones are abridged."""
+    return _REPR.repr(value)
 
 
 class FieldError(InputError):
     """A field with an invalid value."""
 
     def __init__(self, path: str, value: Any, accepted: str) -> None:
-        super().__init__(f"{path} = {value!r}: must be {accepted}")
+        super().__init__(f"{path} = {shown(value)}: must be {accepted}")
         self.path, self.value, self.accepted = path, value, accepted
 
 
@@ -56,7 +70,7 @@ type_hints: Callable[[Any], dict[str, Any]] = functools.cache(_type_hints)
 
 def _decode(hint: Any, value: Any, path: str, unknown_keys: str) -> Any:
     origin, options = get_origin(hint), get_args(hint)
-    if origin is types.UnionType:
+    if origin in UNIONS:
         return None if value is None else _decode(options[0], value, path, unknown_keys)
     if dataclasses.is_dataclass(hint):
         return value if isinstance(value, hint) else _table(hint, value, path, unknown_keys)  # type: ignore[arg-type]
@@ -71,9 +85,12 @@ def _decode(hint: Any, value: Any, path: str, unknown_keys: str) -> Any:
         return hint(*entries) if hasattr(hint, "_fields") else tuple(entries)
     if hint is float and type(value) in (int, float) and abs(value) <= sys.float_info.max:
         return float(value)
-    if (origin is Literal and isinstance(value, str) and value in options) or (
-        hint is not float and type(value) is hint
-    ):
+    if origin is Literal and isinstance(value, str) and value in options:
+        return value
+    if origin is dict and isinstance(value, dict):
+        return value
+    # An integer of hundreds of digits fits no array and no float.
+    if type(value) is hint and hint is not float and (hint is not int or abs(value) < 2**63):
         return value
     raise FieldError(path, value, describe(hint))
 
@@ -90,9 +107,9 @@ def _table(kind: type[T], table: Any, path: str, unknown_keys: str) -> T:
     hints, prefix = type_hints(kind), f"{path}." if path else ""
     for key in table if unknown_keys == "refuse" else ():
         if key not in hints:
-            near = difflib.get_close_matches(str(key), hints, n=1)
+            near = difflib.get_close_matches(key[:80], hints, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"accepted are {', '.join(hints)}"
-            raise InputError(f"{prefix}{key} = {table[key]!r}: unknown key; {hint}")
+            raise InputError(f"{prefix}{key[:80]} = {shown(table[key])}: unknown key; {hint}")
     for field in dataclasses.fields(kind):  # type: ignore[arg-type]
         required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         if required and field.name not in table:
@@ -110,7 +127,7 @@ def _table(kind: type[T], table: Any, path: str, unknown_keys: str) -> T:
 def describe(hint: Any) -> str:
     """A description of the values that a type accepts."""
     origin, options = get_origin(hint), get_args(hint)
-    if origin is types.UnionType:
+    if origin in UNIONS:
         return describe(options[0])
     if origin is Literal:
         *first, last = map(repr, options)
@@ -119,7 +136,7 @@ def describe(hint: Any) -> str:
         if options and options[-1] is Ellipsis:
             return "a list of tables" if dataclasses.is_dataclass(options[0]) else f"a list of {_plural(options[0])}"
         return f"a list of {len(_entries(hint))} {_plural(_entries(hint)[0])}"
-    if dataclasses.is_dataclass(hint):
+    if dataclasses.is_dataclass(hint) or origin is dict:
         return "a table"
     return {float: "a finite number", int: "a whole number", bool: "true or false", str: "a string"}[hint]
 

@@ -39,6 +39,12 @@ APOTHEM = math.cos(math.pi / SIDES)
 REST = 1e-3
 """Fraction of the limit below which thrusters with a dead band, and azimuths, stop: they would chatter or spin."""
 
+MAX_THRUSTERS = 32
+"""Thrusters of a vessel: those that one message of the link carries."""
+
+LARGEST = 1e9
+"""Largest number of a thruster (N, m, s, degrees), far beyond any: with more, sums of forces and moments overflow."""
+
 SLACK = 0.01
 """Fraction by which a stated limit may exceed the attainable force: sources round, and polygons lack 0.9 %."""
 
@@ -70,6 +76,8 @@ class Thruster:
 
     def __post_init__(self) -> None:
         check_types(self)
+        for field in ("x", "y", "forward", "reverse", "angle", "lag", "rate", "turn_rate"):
+            require(self, field, abs(getattr(self, field) or 0) <= LARGEST, f"at most {LARGEST:g}")
         for field in ("forward", "reverse", "lag"):
             require(self, field, (getattr(self, field) or 0) >= 0, "zero or more")
         require(self, "dead_band", 0 <= self.dead_band < 1, "at least 0 and below 1")
@@ -152,7 +160,8 @@ def attainable(thrusters: Sequence[Thruster], free: Sequence[int] = ()) -> Attai
     Every face of a sum of segments and polygons has two of their edges, so the cross products of all pairs of edges
     include all normals. Directions without authority count as edges too, so that the set has zero width there.
     """
-    arm = max([math.hypot(t.x, t.y) for t in thrusters if t.forward > 0] or [1.0]) or 1.0
+    arm = max([math.hypot(t.x, t.y) for t in thrusters if t.forward > 0] or [1.0])
+    arm = arm if arm > 1e-6 else 1.0  # a lever below a micrometre is none, and dividing by it overflows
     edges = np.concatenate([_edges(t) for t in thrusters if max(t.bounds[1], -t.bounds[0]) > 0] or [np.zeros((0, 3))])
     edges = np.concatenate([edges / (1, 1, arm), np.eye(3)[list(free)]])
     _, strengths, axes = np.linalg.svd(edges)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -11,8 +10,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from anyhull.errors import InputError, unknown
-from anyhull.schema import check_types, decode, require
-from anyhull.thrusters import SLACK, Shortcoming, Thruster, derived_limits, reaches, shortcomings
+from anyhull.files import parse_toml, read_toml
+from anyhull.schema import FieldError, check_types, decode, require
+from anyhull.thrusters import MAX_THRUSTERS, SLACK, Shortcoming, Thruster, derived_limits, reaches, shortcomings
 
 Triple = tuple[float, float, float]
 Actuation = Literal["full", "under"]
@@ -46,6 +46,19 @@ WORKING_POINT: Triple = (0.6, 0.1, 0.3)
 
 The paper's rectangle: 0.6 m/s, 2 m corners, so 0.3 rad/s, and a sway of some centimetres per second.
 """
+
+DAMPING = (("X_u", "X_uu", "X_uuu"), ("Y_v", "Y_vv", "Y_vvv"), ("N_r", "N_rr", "N_rrr"))
+"""Fields of linear, quadratic and cubic damping, for each axis."""
+
+MIN_COMPONENT, MAX_COMPONENT = 1e-9, 1e6
+"""Least magnitude of the accelerations and ratios of inertia in e, by which controllers divide, and the largest of any
+component: far beyond every boat, from models to tankers."""
+
+MAX_LENGTH = 1000.0
+"""Largest length and beam, m: twice those of the largest ship."""
+
+MAX_STIFFNESS = 7000.0
+"""Largest damping rate, 1/s: 1000 integration steps a control period, and 200 times that of any boat in training."""
 
 BOAT_TABLES = ("link", "guard", "fence", "sensors")
 """Tables of a boat's file that do not describe the vessel; `anyhull.onboard.setup` reads them."""
@@ -119,34 +132,34 @@ class Vessel:
         for field in ("m", "I_comb", "Fx", "Mz", "length", "beam"):
             value = getattr(self, field)
             require(self, field, value is None or value > 0, "positive")
+        for field in ("length", "beam"):
+            require(self, field, (getattr(self, field) or 0) <= MAX_LENGTH, f"at most {MAX_LENGTH:g}")
         for field in ("X_u", "Y_v", "N_r", "Fy"):
             require(self, field, getattr(self, field) >= 0, "zero or more")
         for field in ("X_udot", "Y_vdot"):
             require(self, field, getattr(self, field) < self.m, f"less than m = {self.m:g} (added mass is negative)")
-        for linear, quadratic, cubic in (("X_u", "X_uu", "X_uuu"), ("Y_v", "Y_vv", "Y_vvv"), ("N_r", "N_rr", "N_rrr")):
+        for linear, quadratic, cubic in DAMPING:
             a, b, c = getattr(self, linear), getattr(self, quadratic), getattr(self, cubic)
             require(self, cubic, c >= 0, "zero or more")
             require(self, quadratic, b >= 0 or b * b < 4 * a * c, "large enough that the drag always decelerates")
         require(self, "actuation", self.actuation == "under" or self.Fy > 0, "'under' for a boat with Fy = 0")
         if self.thrusters:
             self._check_layout()
+        self._check_magnitude()
 
     @staticmethod
     def load(name_or_path: str | Path) -> Vessel:
         """The vessel of that name in the catalogue, or the one that a TOML file describes."""
         path = Path(name_or_path)
         if path.suffix == ".toml":
-            try:
-                text = path.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
-            return _parse(text, where=str(path))
+            return _decode(read_toml(path), where=str(path))
         names = catalogue()
         if str(name_or_path) not in names:
             hint = "'anyhull vessels' lists them, and a path must end in .toml"
             raise InputError(unknown("vessel", str(name_or_path), names, hint))
         file = resources.files("anyhull") / "vessels" / f"{name_or_path}.toml"
-        return _parse(file.read_text(encoding="utf-8"), where=f"{name_or_path}.toml")
+        where = f"{name_or_path}.toml"
+        return _decode(parse_toml(file.read_text(encoding="utf-8"), where), where)
 
     @property
     def inertia(self) -> Triple:
@@ -207,12 +220,17 @@ class Vessel:
     @property
     def stiffness(self) -> float:
         """Upper bound on the damping rate at all speeds that the actuators can reach, 1/s."""
+        return max(self._rates)
+
+    @property
+    def _rates(self) -> list[float]:
+        """That bound for each axis, 1/s."""
         e, (quadratic, cubic) = self.normalized, self.drag
         u, _, r = (min(speed, 30.0) for speed in self.top_speeds)
         sway_speed = _terminal(e.alpha_v - e.c_ru * u * r, e.inv_tau_v, quadratic[1], cubic[1])
         linear = (e.inv_tau_u, e.inv_tau_v, e.inv_tau_r)
         speeds = (u, min(sway_speed, 30.0), r)
-        return max(d + 2 * q * s + 3 * c * s * s for d, q, c, s in zip(linear, quadratic, cubic, speeds, strict=True))
+        return [d + 2 * q * s + 3 * c * s * s for d, q, c, s in zip(linear, quadratic, cubic, speeds, strict=True)]
 
     def effective(self, speeds: Triple = WORKING_POINT) -> Normalized:
         """e with nonlinear drag converted to damping rates at the given speeds (m/s, m/s, rad/s)."""
@@ -232,6 +250,22 @@ class Vessel:
     def shortcomings(self) -> list[Shortcoming]:
         """The axes on which the thrusters cannot give the limit; empty if the layout is unknown."""
         return shortcomings(self.thrusters, self.limits) if self.thrusters else []
+
+    def _check_magnitude(self) -> None:
+        """Raise for figures each of which is valid, but whose ratios no simulation can follow."""
+        fields = ("Fx", "Fy", "Mz", "X_u", "Y_v", "N_r", "Y_vdot", "X_udot", "I_comb")
+        for field, name, value in zip(fields, Normalized._fields, self.normalized, strict=True):
+            divisor = name in ("alpha_u", "alpha_r", "c_rv", "c_ru") or (name == "alpha_v" and self.Fy > 0)
+            least = MIN_COMPONENT if divisor else 0.0
+            if not least <= abs(value) <= MAX_COMPONENT:
+                accepted = f"such that |{name}| = {abs(value):.4g} is from {least:g} to {MAX_COMPONENT:g}"
+                raise FieldError(field, getattr(self, field), accepted)
+        rates = [max(pair) for pair in zip(self._rates, self.effective()[3:6], strict=True)]
+        if not max(rates) <= MAX_STIFFNESS:
+            axis = rates.index(max(rates))
+            field = max(DAMPING[axis], key=lambda name: float(getattr(self, name)))
+            accepted = f"smaller: it gives a damping rate of {rates[axis]:.4g} 1/s, more than {MAX_STIFFNESS:g}"
+            raise FieldError(field, getattr(self, field), accepted)
 
     def _check_layout(self) -> None:
         for i, thruster in enumerate(self.thrusters):
@@ -301,12 +335,13 @@ def _with_limits(table: dict[str, Any]) -> dict[str, Any]:
     return table | {field: derived[field] for field in missing}
 
 
-def _parse(text: str, where: str) -> Vessel:
+def _decode(content: dict[str, Any], where: str) -> Vessel:
+    table = {key: value for key, value in content.items() if key not in BOAT_TABLES}
+    thrusters = table.get("thrusters", [])
     try:
-        table = {key: value for key, value in tomllib.loads(text).items() if key not in BOAT_TABLES}
-        table["thrusters"] = decode(tuple[Thruster, ...], table.get("thrusters", []), "thrusters")
+        if isinstance(thrusters, list) and len(thrusters) > MAX_THRUSTERS:
+            raise InputError(f"thrusters: {len(thrusters)} tables: must be at most {MAX_THRUSTERS}")
+        table["thrusters"] = decode(tuple[Thruster, ...], thrusters, "thrusters")
         return decode(Vessel, _with_limits(table))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{where}: not valid TOML: {error}") from None
     except InputError as error:
         raise InputError(f"{where}: {error}") from None

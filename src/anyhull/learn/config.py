@@ -275,7 +275,7 @@ def _parse(text: str, hint: Any) -> Any:
     for written in (text, text.lower(), f"[{text}]" if "," in text else text):
         try:
             value = json.loads("null" if written == "none" else written)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         return int(value) if hint is int and isinstance(value, float) and value.is_integer() else value
     return text

@@ -14,10 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from anyhull.errors import InputError
-from anyhull.files import atomic_write
+from anyhull.files import atomic_write, parse_json, read_text
+from anyhull.schema import decode, shown
 
 FORMAT = 2
 """Version of the file format."""
+
+LARGEST = 20_000_000
+"""Size of a result file that is read, bytes."""
 
 PACKAGES = ("anyhull", "numpy", "jax", "equinox", "optax", "casadi")
 
@@ -61,15 +65,16 @@ def save(out: Path, result: Result) -> Path:
 
 def load(path: Path) -> Result:
     """Read a result."""
+    text = read_text(path, LARGEST)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse_json(text, "the file")
+        if not isinstance(content, dict):
+            raise InputError("must be an object")
         if (version := content.pop("format", None)) == FORMAT:
-            return Result(**content)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, TypeError, AttributeError) as error:
+            return decode(Result, content)
+    except InputError as error:
         raise InputError(f"{path}: not a result of a study: {error}; remove it to run the job again") from None
-    raise InputError(f"{path}: format = {version!r}: must be {FORMAT}, which this version reads")
+    raise InputError(f"{path}: format = {shown(version)}: must be {FORMAT}, which this version reads")
 
 
 def finite(value: Any) -> Any:

@@ -1,0 +1,93 @@
+"""The file of a run: what it keeps, and what is refused."""
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+from anyhull import InputError
+from anyhull.log import FORMAT, Log, Recorder
+
+
+@pytest.fixture
+def log():
+    """Three rows."""
+    recorder = Recorder()
+    for k in range(3):
+        recorder.add(time=0.1 * k, state=np.full(6, 0.5 * k), command=np.zeros(3), latent=np.ones(4))
+    return recorder.log({"vessel": "Dinghy"})
+
+
+def members(path):
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def rewrite(path, **changed):
+    """Replace arrays, given as arrays, or as the bytes of a .npy; None removes one."""
+    content = members(path)
+    for name, value in changed.items():
+        if value is None:
+            del content[f"{name}.npy"]
+        elif isinstance(value, bytes):
+            content[f"{name}.npy"] = value
+        else:
+            file = io.BytesIO()
+            np.save(file, value)
+            content[f"{name}.npy"] = file.getvalue()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in content.items():
+            archive.writestr(name, data)
+
+
+def test_a_log_is_read_as_it_was_written(log, tmp_path):
+    read = Log.load(log.save(tmp_path / "run.npz"))
+    assert read.about == {"vessel": "Dinghy"}
+    for name in ("time", "state", "reference", "command", "current", "force", "latent"):
+        np.testing.assert_array_equal(getattr(read, name), getattr(log, name))
+    assert read.estimate is None
+
+
+def npy(header, data=b""):
+    text = header.encode().ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
+
+
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"state": None}, "'state'"),
+        ({"state": np.zeros((2, 6))}, r"state has shape \(2, 6\): must be \(n, 6\)"),
+        ({"latent": np.zeros(3)}, r"latent has shape \(3,\)"),
+        ({"estimate": np.zeros((3, 5))}, r"estimate has shape \(3, 5\): must be \(n, 6\)"),
+        ({"time": np.zeros(0)}, r"time has shape \(0,\)"),
+        ({"time": np.array([0.0, 0.2, 0.1])}, "time runs backward"),
+        ({"state": np.full((3, 6), np.nan)}, r"state must hold double-precision numbers up to 1e\+12"),
+        ({"force": np.full((3, 3), 1e300)}, "force must hold double-precision"),
+        ({"state": np.zeros((3, 6), np.float32)}, "state must hold double-precision"),
+        ({"state": np.zeros((3, 6), np.int64)}, "an array int64"),
+        ({"about": np.array("[1]")}, "about is not a table"),
+        ({"about": np.array(json.dumps({"format": FORMAT + 1}))}, "format = 2: must be 1"),
+        ({"about": np.array("[" * 20_000)}, "maximum recursion"),
+        ({"state": npy("{'descr': '|O', 'fortran_order': False, 'shape': (3, 6), }")}, "an array object"),
+        # 48 GB by the header, none in the file.
+        ({"state": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000, 6), }")}, "an array float64"),
+        ({"state": npy("{'descr': '<f8', 'fortran_order': False, 'shape': (")}, ".*EOF"),
+    ],
+)
+def test_a_damaged_log_is_refused_by_name(log, tmp_path, changed, complaint):
+    path = log.save(tmp_path / "run.npz")
+    rewrite(path, **changed)
+    with pytest.raises(InputError, match=rf"run\.npz: (not a log of a run, or damaged: )?{complaint}"):
+        Log.load(path)
+
+
+def test_a_small_file_that_expands_to_much_is_refused_before_it_is_read(log, tmp_path):
+    # 80 MB of zeros take 80 kB: more than the 64 MB of a small file, and than 20 times its size.
+    path = log.save(tmp_path / "run.npz")
+    rewrite(path, state=np.zeros((80_000_000 // 48, 6)))
+    assert path.stat().st_size < 200_000
+    with pytest.raises(InputError, match=r"run\.npz: expands to 80 MB: must be at most 64 MB"):
+        Log.load(path)
