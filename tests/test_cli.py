@@ -174,8 +174,12 @@ def test_a_boat_without_thrust_lags_the_line_by_hand(run, still, tmp_path):
         (["--reference", "eight", "--length", 8, "--width", 3, "--heading", 90], None),
         (["--reference", "rectangle", "--length", 6, "--width", 4, "--radius", 1, "--speed", 0.5], None),
         (["--reference", "hold", "--heading", 45, "--duration", 5], 5.0),
-        (["--waypoints", "0,0 3,4"], 5 / 0.6),
-        (["--waypoints", "0,0,1 3,4,1"], 5.0),
+        # 5 m at 0.6 m/s, and 0.6 m/s / 0.1 m/s² more for the ramps at both ends.
+        (["--waypoints", "0,0 3,4"], 5 / 0.6 + 6),
+        # 1 m/s needs 54 N of 40 N: 36 N are used, at 36/54 = 2/3 m/s, and 4 N on 44 kg accelerate by 1/11 m/s².
+        (["--waypoints", "0,0,1 3,4,1"], 5 * 3 / 2 + 11 * 2 / 3),
+        (["--waypoints", "0,0 3,4", "--spline"], 5 / 0.6),
+        (["--waypoints", "0,0,1 3,4,1", "--spline"], 5.0),
         (["--waypoints", "0,0 4,0 4,4 0,4 0,0", "--laps", 2], None),
     ],
 )
@@ -188,13 +192,14 @@ def test_every_reference_can_be_simulated(run, still, arguments, reached):
 
 def test_waypoints_come_from_a_csv_file_with_speed_and_heading_in_degrees(run, still, tmp_path):
     file, saved = tmp_path / "way.csv", tmp_path / "run.npz"
-    file.write_text("x,y,speed,heading\n0,0,0.5,90\n\n2,0,0.5,90\n4,0,0.5,90\n")
+    file.write_text("x [m],y [m],speed [m/s],heading [deg]\n0,0,,90\n\n2,0,0.5,90\n4,0,0.5,90\n")
     assert run(*still, "--waypoints", file, "--out", saved)[0] == 0
     reference = Log.load(saved).reference
     np.testing.assert_allclose(reference[:, 2], math.pi / 2)
-    np.testing.assert_allclose(
-        reference[:, 4], -0.5, atol=1e-9
-    )  # along x, in the frame of a boat with its heading along y
+    # Along x, in the frame of a boat with its heading along y; from rest to rest.
+    assert reference[:, 4].min() == pytest.approx(-0.5)
+    assert reference[0, 4] == 0
+    np.testing.assert_allclose(reference[:, 3], 0, atol=1e-9)
 
 
 def test_an_infeasible_reference_gives_a_warning_and_a_run(run, still):
@@ -223,20 +228,26 @@ def test_an_infeasible_reference_gives_a_warning_and_a_run(run, still):
         (["simulate", "--reference", "hold", "--speed", "1"], ["--speed 1", "hold takes --heading only"]),
         (["simulate", "--reference", "line", "--waypoints", "0,0 1,1"], ["--reference line with --waypoints"]),
         (["simulate", "--waypoints", "0,0 1,1", "--width", "2"], ["--width 2", "waypoints"]),
-        (["simulate", "--waypoints", "0,0 1,1", "--laps", "2"], ["--laps 2", "closed path"]),
-        (["simulate", "--waypoints", "0,0,1 1,1,1", "--speed", "2"], ["--speed 2", "column"]),
+        (["simulate", "--waypoints", "0,0 1,1", "--laps", "2"], ["laps = 2", "closed path"]),
+        (["simulate", "--waypoints", "0,0,1 1,1,1", "--speed", "2"], ["speed = 2", "waypoints state their own"]),
         (["simulate", "--waypoints", "0,0 1,x"], ["waypoint 2", "'1,x'"]),
         (["simulate", "--waypoints", "0,0 1,nan"], ["waypoint 2", "'1,nan'"]),
         (["simulate", "--waypoints", "0,0 1,1,1"], ["waypoint 2", "2 columns"]),
         (["simulate", "--waypoints", "0,0"], ["two or more"]),
         (["simulate", "--waypoints", "no.csv"], ["no.csv", "cannot be read"]),
+        (["simulate", "--waypoints", "0,0 1,1", "--spline", "--radius", "2"], ["--radius 2", "--speed", "--spline"]),
+        (["simulate", "--waypoints", "0,0 1,1", "--origin", "1,2"], ["--origin", "mission file"]),
+        (["simulate", "--mission", "no.toml"], ["no.toml", "cannot be read"]),
+        (["simulate", "--mission", "no.kml"], ["no.kml", ".gpx"]),
+        (["simulate", "--mission", "no.gpx", "--origin", "1"], ["--origin 1", "LAT,LON"]),
+        (["simulate", "--mission", "no.gpx", "--width", "2"], ["--width 2", "--spacing"]),
         (["simulate", "--speed", "-1"], ["speed = -1", "positive"]),
         (["simulate", "--speed", "fast"], ["--speed"]),
         (["simulate", "--speed", "nan"], ["speed = nan"]),
         (["simulate", "--radius", "4"], ["radius = 4", "half"]),
         (["simulate", "--heading", "inf"], ["heading"]),
         (["simulate", "--duration", "0"], ["duration = 0"]),
-        (["simulate", "--laps", "1e9"], ["duration", "one day"]),
+        (["simulate", "--laps", "1e5"], ["duration", "one day"]),
         (["simulate", "--seed", "-1"], ["--seed"]),
         (["simulate", "--plot", "run.txt"], ["run.txt", ".png"]),
         (["simulate", "--animate", "run.avi"], ["run.avi", ".gif", ".mp4"]),
@@ -279,6 +290,46 @@ def test_an_unwritable_output_is_refused_before_the_run(run, still, monkeypatch,
     for path in (tmp_path / "file" / name, tmp_path / "folder" / name):
         assert f"{path}: cannot be written" in error_line(*run(*still, option, path))
     assert sorted(path.name for path in tmp_path.rglob("*")) == sorted(["file", "folder", name])
+
+
+def test_a_log_is_never_replaced_and_a_picture_is(run, still, monkeypatch, tmp_path):
+    log, picture = tmp_path / "run.npz", tmp_path / "run.png"
+    first = [*still, "--duration", 1, "--plot", picture]
+    assert run(*first, "--out", log)[0] == 0
+    content = log.read_bytes()
+    assert run(*first)[0] == 0
+    monkeypatch.setattr(controllers, "simulate", lambda *_, **__: pytest.fail("it ran"))
+    for command in (first, ["trial", "--trials", 1]):
+        assert f"{log}: exists" in error_line(*run(*command, "--out", log))
+    assert log.read_bytes() == content
+
+
+@pytest.mark.parametrize("command", ["simulate", "trial"])
+def test_a_dry_run_prints_the_plan_and_draws_it_without_a_run(run, monkeypatch, tmp_path, command):
+    monkeypatch.setattr(controllers, "simulate", lambda *_, **__: pytest.fail("it ran"))
+    picture = tmp_path / "plan.png"
+    arguments = [command, "--waypoints", "0,0 10,0 10,5", "--radius", 1, "--dry-run"]
+    status, out, err = run(*arguments, "--plot", picture)
+    assert (status, err) == (0, "")
+    # The second leg: 5 m along y, of which the arc of 1 m takes 1 m.
+    assert re.search(r"^2 +10\.0, 0\.0 +10\.0, 5\.0 +90\.0 +5\.0 +0\.60", out, re.MULTILINE)
+    # R (1 - cos 45°) and R (1 / cos 45° - 1).
+    assert "path: at most 0.29 m off the legs, waypoints passed within 0.41 m; corridor 1 m" in out
+    assert "feasible" in out
+    assert picture.stat().st_size > 10_000
+    plan = strict(run(*arguments, "--json")[1])
+    assert plan["legs"][1]["course"] == pytest.approx(90)
+    assert plan["length"] == pytest.approx(13 + math.pi / 2, abs=0.05)
+    assert [stage["label"] for stage in plan["stages"]] == ["leg 1 of 2, to waypoint 2", "leg 2 of 2, to waypoint 3"]
+
+
+def test_simulate_reports_the_distance_of_path_and_boat_from_the_legs(run, still):
+    way = ["--waypoints", "0,0 10,0 10,10", "--radius", 2, "--duration", 1, "--json"]
+    answer = strict(run(*still, *way)[1])
+    assert answer["deviation"] == pytest.approx(2 * (1 - math.sqrt(0.5)))
+    # The boat rests on the first leg.
+    assert answer["cross_track_cm"]["max"] == pytest.approx(0, abs=1e-9)
+    assert "distance from the legs, cm" in run(*still, *way[:-1])[1]
 
 
 def test_a_demo_with_an_unwritable_figure_does_not_start(run, monkeypatch, tmp_path):

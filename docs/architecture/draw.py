@@ -16,7 +16,7 @@ SOURCE = HERE.parents[1] / "src" / "anyhull"
 ROOMS: dict[str, tuple[str, ...]] = {
     "ground": ("errors", "files", "backend", "schema"),
     "boat": ("thrusters", "vessel", "paper"),
-    "motion": ("dynamics", "reference", "sea", "observation"),
+    "motion": ("dynamics", "paths", "speeds", "trajectory", "legs", "reference", "mission", "sea", "observation"),
     "pilot": ("controller", "numpy_policy", "policy_file", "pilot"),
     "control": ("control",),
     "simulation": ("log", "simulate"),

@@ -3,8 +3,9 @@
 from anyhull.controller import Controller
 from anyhull.errors import InputError
 from anyhull.log import Log, Metrics
+from anyhull.mission import Mission
 from anyhull.pilot import Pilot
-from anyhull.reference import Reference, circle, figure_eight, hold, line, rounded_rectangle, through
+from anyhull.reference import Reference, circle, figure_eight, hold, legs, line, rounded_rectangle, through
 from anyhull.sea import Sea
 from anyhull.simulate import simulate
 from anyhull.thrusters import Thruster
@@ -15,6 +16,7 @@ __all__ = [
     "InputError",
     "Log",
     "Metrics",
+    "Mission",
     "Normalized",
     "Pilot",
     "Reference",
@@ -25,6 +27,7 @@ __all__ = [
     "circle",
     "figure_eight",
     "hold",
+    "legs",
     "line",
     "rounded_rectangle",
     "simulate",

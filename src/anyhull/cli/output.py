@@ -58,7 +58,7 @@ def print_json(document: Any) -> None:
 
 
 def check_outputs(plot: Path | None, animate: Path | None, out: Path | None) -> None:
-    """Raise before a run if one of its files could not be written after it."""
+    """Raise before a run if one of its files could not be written after it, or if its log would replace another."""
     if plot:
         from anyhull.viz.plots import check_picture
 
@@ -69,6 +69,8 @@ def check_outputs(plot: Path | None, animate: Path | None, out: Path | None) -> 
         check_animation(animate)
     if out and out.suffix != ".npz":
         raise InputError(f"{out}: a log is saved as a NumPy archive: give a path that ends in .npz")
+    if out and out.is_file():
+        raise InputError(f"{out}: exists, and a log is never replaced: give another path")
     for path in (plot, animate, out):
         if path:
             folder = next(parent for parent in path.absolute().parents if parent.exists())

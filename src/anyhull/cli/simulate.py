@@ -5,15 +5,36 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
 
+from anyhull.backend import Array
 from anyhull.cli.controllers import controller, names, run
 from anyhull.cli.output import AsJson, check_outputs, new_table, open_console, print_json, progress, write_files
-from anyhull.cli.references import path_through, shape
+from anyhull.cli.references import (
+    Angle,
+    Axes,
+    Corridor,
+    DryRun,
+    Heading,
+    Laps,
+    Length,
+    MissionFile,
+    Origin,
+    Radius,
+    ShapeName,
+    Spacing,
+    Speed,
+    Spline,
+    Waypoints,
+    Width,
+    chosen_mission,
+    print_plan,
+)
 from anyhull.errors import InputError
+from anyhull.legs import Legs
 from anyhull.log import Metrics
 from anyhull.sea import PRESETS, Sea
 from anyhull.vessel import Vessel
@@ -26,71 +47,85 @@ LONGEST = 24 * 3600.0
 def simulate(
     controller_name: Annotated[str, typer.Option("--controller", help=f"{', '.join(names())}.")] = "field",
     vessel: Annotated[str, typer.Option(help="A name of the catalogue, or a path to a TOML file.")] = "platform-a",
-    reference: Annotated[
-        str | None, typer.Option(help="line, circle, rectangle, eight or hold; by default the paper's rectangle.")
-    ] = None,
-    waypoints: Annotated[
-        str | None,
-        typer.Option(
-            help="Instead of a shape: 'x,y x,y ...' in m, or a CSV file; columns x,y[,speed[,heading in degrees]]. "
-            "The path is closed if the last waypoint is the first."
-        ),
-    ] = None,
-    speed: Annotated[float | None, typer.Option(help="m/s.")] = None,
-    laps: Annotated[float | None, typer.Option(help="Laps of a closed path.")] = None,
-    heading: Annotated[float | None, typer.Option(help="A fixed heading, degrees; by default along the path.")] = None,
-    length: Annotated[float | None, typer.Option(help="Of a line, rectangle or eight, m.")] = None,
-    width: Annotated[float | None, typer.Option(help="Of a rectangle or eight, m.")] = None,
-    radius: Annotated[float | None, typer.Option(help="Of a circle (negative: to the right) or of corners, m.")] = None,
+    reference: ShapeName = None,
+    mission: MissionFile = None,
+    waypoints: Waypoints = None,
+    origin: Origin = None,
+    axes: Axes = None,
+    speed: Speed = None,
+    laps: Laps = None,
+    heading: Heading = None,
+    length: Length = None,
+    width: Width = None,
+    radius: Radius = None,
+    corridor: Corridor = None,
+    spacing: Spacing = None,
+    angle: Angle = None,
+    spline: Spline = False,
     sea: Annotated[str, typer.Option(help=f"{', '.join(PRESETS)}.")] = "ideal",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the sea.")] = 0,
     duration: Annotated[float | None, typer.Option(help="s; by default that of the reference.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write path, errors and commands to this figure.")] = None,
     animate: Annotated[Path | None, typer.Option(help="Write an animation to this .gif or .mp4.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the log to this .npz.")] = None,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Simulate one vessel along a reference and report its tracking errors."""
     check_outputs(plot, animate, out)
     boat = Vessel.load(vessel)
-    given = {"length": length, "width": width, "radius": radius, "speed": speed, "laps": laps, "heading": heading}
-    options = {name: value for name, value in given.items() if value is not None}
-    if waypoints is not None and reference is not None:
-        raise InputError(f"--reference {reference} with --waypoints: give one of the two")
-    name = reference or ("rectangle" if waypoints is None else "waypoints")
-    path = shape(name, options, duration) if waypoints is None else path_through(waypoints, options)
+    options = {"length": length, "width": width, "radius": radius, "speed": speed, "laps": laps, "heading": heading}
+    options |= {"corridor": corridor, "spacing": spacing, "angle": angle, "spline": spline}
+    chosen, asked = chosen_mission(
+        reference, mission, waypoints, options, origin=origin, axes=axes, vessel=boat, duration=duration
+    )
+    path = chosen.reference
     duration = path.duration if duration is None else duration
     if duration > LONGEST:
         raise InputError(f"duration = {duration:g} s: must be at most {LONGEST:g} s, one day")
+    if dry_run:
+        print_plan(chosen, boat, plot, as_json)
+        return
     preset = Sea.preset(sea)
-    chosen = controller(controller_name, boat)
+    pilot = controller(controller_name, boat)
+    for note in chosen.notes:
+        print("note:", note, file=sys.stderr)
     infeasible = path.infeasible(boat)
     for reason in infeasible:
         print("warning: infeasible reference:", reason, file=sys.stderr)
 
     with progress(f"simulating {boat.name}") as on_step:
-        log = run(chosen, boat, path, preset, seed=seed, duration=duration, on_step=on_step)
-    asked: dict[str, Any] = {"shape": name} | ({"waypoints": waypoints} if waypoints else {}) | options
+        log = run(pilot, boat, path, preset, seed=seed, duration=duration, on_step=on_step)
+    off = path.cross_track(log.time, log.state[:, :2]) if isinstance(path, Legs) else None
     log = replace(log, about=log.about | {"controller": controller_name, "reference": asked})
     files = write_files(log, plot, animate, out)
     if as_json:
         document = {"vessel": vessel, "controller": controller_name, "reference": asked, "sea": sea, "seed": seed}
+        if chosen.waypoints:
+            document |= {"deviation": chosen.deviation, "corridor": chosen.corridor, "notes": chosen.notes}
+        if off is not None:
+            document |= {"cross_track_cm": {"mean": 100 * off.mean(), "max": 100 * off.max()}}
         document |= {"duration": duration, "delay": log.about["delay"], "metrics": asdict(log.metrics())}
         print_json(document | {"infeasible": infeasible, "files": files})
         return
     console = open_console()
-    console.print(f"{boat.name}, {controller_name}, {name}, {sea_label(sea)}, {duration:.1f} s\n")
-    console.print(_table(log.metrics()))
+    console.print(f"{boat.name}, {controller_name}, {chosen.name}, {sea_label(sea)}, {duration:.1f} s\n")
+    console.print(_table(log.metrics(), off))
+    if chosen.waypoints:
+        console.print(f"path: at most {chosen.deviation:.2f} m off the legs")
     for what, file in files.items():
         console.print(f"{what}: {file}", soft_wrap=True)
 
 
-def _table(metrics: Metrics) -> Table:
+def _table(metrics: Metrics, cross_track: Array | None) -> Table:
     table = new_table(["error", "mean", "std", "max"])
     position = (metrics.position_cm, metrics.position_std_cm, metrics.position_max_cm)
     heading = (metrics.heading_deg, metrics.heading_std_deg, metrics.heading_max_deg)
     table.add_row(METRICS["position_cm"], *(f"{value:.4f}" for value in position))
     table.add_row(METRICS["heading_deg"], *(f"{value:.4f}" for value in heading))
+    if cross_track is not None:
+        figures = (cross_track.mean(), cross_track.std(), cross_track.max())
+        table.add_row("distance from the legs, cm", *(f"{100 * value:.4f}" for value in figures))
     table.add_section()
     table.add_row(METRICS["delta_tau"], f"{metrics.delta_tau:.4f}", "", "")
     table.add_row(f"{METRICS['saturation']}, %", f"{100 * metrics.saturation:.1f}", "", "")

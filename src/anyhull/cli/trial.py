@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
@@ -12,8 +13,26 @@ import typer
 
 from anyhull import paper
 from anyhull.cli.controllers import controller, names
-from anyhull.cli.onboard import read_reference, warn
+from anyhull.cli.onboard import warn
 from anyhull.cli.output import AsJson, check_outputs, new_table, open_console, print_json, progress, write_files
+from anyhull.cli.references import (
+    Angle,
+    Axes,
+    Corridor,
+    DryRun,
+    Heading,
+    Laps,
+    MissionFile,
+    Origin,
+    Radius,
+    ShapeName,
+    Spacing,
+    Speed,
+    Spline,
+    Waypoints,
+    chosen_mission,
+    print_plan,
+)
 from anyhull.errors import RunError
 from anyhull.twin.water import WATERS, Water
 from anyhull.viz.captions import METRICS
@@ -29,31 +48,51 @@ def trial(
     trials: Annotated[int, typer.Option(min=1, max=1000, help="Number of trials.")] = 20,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the first trial; the next has the next.")] = 0,
     sea: Annotated[str, typer.Option(help=f"{', '.join(WATERS)}.")] = "lake",
-    reference: Annotated[str, typer.Option(help="line, circle, rectangle, eight or hold.")] = "rectangle",
-    speed: Annotated[float | None, typer.Option(help="m/s.")] = None,
-    laps: Annotated[float | None, typer.Option(help="Measured laps of a closed path.")] = None,
+    reference: ShapeName = None,
+    mission: MissionFile = None,
+    waypoints: Waypoints = None,
+    origin: Origin = None,
+    axes: Axes = None,
+    speed: Speed = None,
+    laps: Laps = None,
+    heading: Heading = None,
+    radius: Radius = None,
+    corridor: Corridor = None,
+    spacing: Spacing = None,
+    angle: Angle = None,
+    spline: Spline = False,
     plot: Annotated[Path | None, typer.Option(help="Write path, errors and commands of the first trial to it.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the log of the first trial to this .npz.")] = None,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Run sea trials: the loop as on the boat, around a twin that differs from the training model."""
     check_outputs(plot, None, out)
     setup = Setup.load(vessel)
     water = Water.preset(sea)
-    path, asked = read_reference(reference, speed, laps)
+    options = {"speed": speed, "laps": laps, "heading": heading, "radius": radius, "corridor": corridor}
+    options |= {"spacing": spacing, "angle": angle, "spline": spline}
+    plan, asked = chosen_mission(reference, mission, waypoints, options, origin=origin, axes=axes, vessel=setup.vessel)
+    if dry_run:
+        print_plan(plan, setup.vessel, plot, as_json)
+        return
     from anyhull.twin.report import report
     from anyhull.twin.sea_trial import sea_trial
     from anyhull.twin.twin import TwinConfig, with_thrusters
 
     setup = replace(setup, vessel=with_thrusters(setup.vessel))
     chosen = controller(controller_name, setup.vessel)
-    warn(setup.vessel, path, chosen)
+    for note in plan.notes:
+        print("note:", note, file=sys.stderr)
+    warn(setup.vessel, plan.reference, chosen)
     logs = []
     with progress(f"{trials} trials of {setup.vessel.name}") as on_step:
         for i in range(trials):
             on_trial_step = on_step and partial(_on_trial_step, on_step, i, trials)
             try:
-                log = sea_trial(chosen, setup, path, TwinConfig(water=water), seed=seed + i, on_step=on_trial_step)
+                log = sea_trial(
+                    chosen, setup, plan.reference, TwinConfig(water=water), seed=seed + i, on_step=on_trial_step
+                )
             except RuntimeError as error:
                 raise RunError(str(error)) from error
             logs.append(replace(log, about=log.about | {"controller": controller_name, "sea_name": sea}))
@@ -70,7 +109,7 @@ def trial(
     height, period = water.waves
     console = open_console()
     console.print(
-        f"{setup.vessel.name}, {controller_name}, {reference}, {trials} trial{'s' * (trials > 1)} from seed {seed}\n"
+        f"{setup.vessel.name}, {controller_name}, {plan.name}, {trials} trial{'s' * (trials > 1)} from seed {seed}\n"
         f"{sea} sea: wind {water.wind:g} m/s, waves {100 * height:.1f} cm every {period:.1f} s, "
         f"current up to {water.current:g} m/s\n"
     )

@@ -57,7 +57,7 @@ def plot(log: Log, path: str | Path | None = None) -> Figure:
     figure.align_ylabels(panels)
     figure.text(0.055, 0.95, headline(log), fontsize=14, weight="bold", color=INK)
     figure.text(0.055, 0.915, summary(log), fontsize=10.5, color=INK)
-    _save(figure, path)
+    save(figure, path)
     return figure
 
 
@@ -109,7 +109,7 @@ def fleet(
     keys = [legend_key(**DASHED, lw=1.4), *(legend_key(**look) for look in _STYLES[: len(sets)])]
     labels = ["reference", *controllers]
     figure.legend(keys, labels, loc="upper right", ncols=3, frameon=False, bbox_to_anchor=(0.985, 0.995))
-    _save(figure, path)
+    save(figure, path)
     return figure
 
 
@@ -239,7 +239,8 @@ def style(panel: Axes, axis: Any = "both") -> None:
     panel.spines[["top", "right"]].set_visible(False)
 
 
-def _save(figure: Figure, path: str | Path | None) -> None:
+def save(figure: Figure, path: str | Path | None) -> None:
+    """Write a figure, if there is a path."""
     if path is not None:
         with atomic_write(path) as temporary:
             figure.savefig(temporary, dpi=150)

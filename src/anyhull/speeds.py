@@ -1,0 +1,74 @@
+"""Speeds that a boat can follow: of its actuators, of a yaw rate, and of an acceleration along a path."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from anyhull.backend import Array
+from anyhull.dynamics import inverse_dynamics
+from anyhull.vessel import Vessel
+
+FORCE_SHARE = 0.9
+"""Share of the actuator limits that a plan uses at constant speed; the rest is for acceleration and disturbances."""
+
+
+def force_share(vessel: Vessel, speed: Array, crab_angle: Array, slope: Array) -> Array:
+    """Largest share of an actuator limit that a steady motion needs in still water.
+
+    `crab_angle` is the course relative to the heading, rad, and `slope` the turn per distance, rad/m. An axis without
+    an actuator is left out: its boat drifts sideways in a turn, whatever the speed.
+    """
+    e, drag = vessel.normalized, vessel.drag
+    velocity = (speed * np.cos(crab_angle), speed * np.sin(crab_angle), speed * slope)
+    unit = e._replace(alpha_u=1.0, alpha_v=1.0, alpha_r=1.0)
+    needed = inverse_dynamics(velocity, (0.0, 0.0, 0.0), unit, drag)
+    shares = [np.abs(force) / limit for force, limit in zip(needed, e[:3], strict=True) if limit > 0]
+    return np.asarray(np.max(shares, axis=0))
+
+
+def feasible_speed(vessel: Vessel, asked: Array, crab_angle: Array, slope: Array) -> Array:
+    """The highest speeds up to `asked` (m/s) that need at most `FORCE_SHARE` of the limits, by bisection."""
+    low, high = np.zeros_like(asked), np.array(asked, dtype=float)
+    for _ in range(40):
+        middle = (low + high) / 2
+        fits = force_share(vessel, middle, crab_angle, slope) <= FORCE_SHARE
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle)
+    return np.where(force_share(vessel, asked, crab_angle, slope) <= FORCE_SHARE, asked, low)
+
+
+def turn_rate(asked: float, angle: float, vessel: Vessel | None) -> float:
+    """The highest yaw rate up to `asked` (rad/s) for a `Turn` by an angle (rad) that the vessel's moment allows."""
+    if vessel is None:
+        return asked
+    e, drag, rate = vessel.normalized, vessel.drag, asked
+    for _ in range(100):
+        # One period of 1 - cos with the peak `rate` turns by rate·T/2 and peaks at pi·rate/T in acceleration.
+        needed = inverse_dynamics(
+            (0.0, 0.0, rate), (0.0, 0.0, math.pi * rate**2 / (2 * angle)), e._replace(alpha_u=1.0, alpha_v=1.0), drag
+        )
+        if needed[2] <= FORCE_SHARE:
+            break
+        rate *= 0.9
+    return rate
+
+
+def speed_profile(lengths: Array, limits: Array, acceleration: float) -> tuple[Array, Array]:
+    """Distances (m) and speeds (m/s) from rest to rest along pieces with speed limits, at constant accelerations."""
+    nodes = np.concatenate([[0.0], np.minimum(limits[:-1], limits[1:]), [0.0]])
+    for i, length in enumerate(lengths):
+        nodes[i + 1] = min(nodes[i + 1], math.sqrt(nodes[i] ** 2 + 2 * acceleration * length))
+    for i in range(len(lengths) - 1, -1, -1):
+        nodes[i] = min(nodes[i], math.sqrt(nodes[i + 1] ** 2 + 2 * acceleration * lengths[i]))
+    distances, speeds, start = [0.0], [0.0], 0.0
+    for length, limit, first, last in zip(lengths, limits, nodes[:-1], nodes[1:], strict=True):
+        top = min(limit, math.sqrt((first**2 + last**2) / 2 + acceleration * length))
+        up, down = (top**2 - first**2) / (2 * acceleration), (top**2 - last**2) / (2 * acceleration)
+        for distance, speed in ((start + up, top), (start + length - down, top), (start + length, last)):
+            if distance > distances[-1] + 1e-9:
+                distances.append(distance)
+                speeds.append(speed)
+        start += length
+    speeds[-1] = 0.0
+    return np.array(distances), np.array(speeds)
