@@ -22,6 +22,7 @@ check: $(READY)
 
 bench: $(READY)
 	cd benchmarks && ../$(BIN)/python mpc.py && ../$(BIN)/python pilot.py && ../$(BIN)/python environment.py
+	cd benchmarks && ../$(BIN)/python soak.py --hours 1 --seeds 0
 
 pictures: $(READY)
 	$(BIN)/python docs/architecture/draw.py

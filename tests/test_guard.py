@@ -139,18 +139,109 @@ def test_dead_reckoning_runs_for_its_limit_then_ramps_down():
     assert reactions(loop.run(1.2)) == ["ramp"] * 10 + ["run"] * 2
 
 
-def test_outside_the_fence_the_boat_is_handed_over_until_rearmed_inside():
+def test_outside_the_fence_the_failure_action_is_in_force_until_rearmed_inside():
     loop = Loop(fence=Circle(0, 0, 20)).under_way()
     out = State(0, pose=np.array([12.0, 17.0, 0.0]))
     found = loop.run(1.0, state=out)
-    assert reactions(found) == ["handover"] * 10
+    assert reactions(found) == ["failsafe"] * 10
     # √(12² + 17²) - 20 = 0.81
     assert found[0].reason == "fence: 0.81 m outside"
-    assert (found[-1].command == 0).all()
+    assert found[-1].command == pytest.approx(PUSH)
     assert not loop.guard.rearm()
-    assert loop.run(5.0)[-1].reason == "waiting to be rearmed"
+    back = loop.run(1.0)
+    assert (back[-1].reaction, back[-1].reason) == ("failsafe", "waiting to be rearmed")
     assert loop.guard.rearm()
-    assert loop.step().command == pytest.approx([0.5, -0.4, 0.2])
+    assert loop.step().reaction == "run"
+
+
+def test_a_boat_that_stays_outside_the_fence_is_handed_over():
+    loop = Loop(fence=Circle(0, 0, 20)).under_way()
+    found = loop.run(11.0, state=State(0, pose=np.array([12.0, 17.0, 0.0])))
+    assert reactions(found) == ["failsafe"] * 100 + ["handover"] * 10
+    assert (found[-1].command == 0).all()
+
+
+def test_the_fence_is_met_by_the_stopping_distance():
+    loop = Loop(fence=Circle(0, 0, 20), stopping_time=2.0).under_way()
+    # 2 s at 0.6 m/s are 1.2 m; the boat heads for the fence along y, by its heading of 90°.
+    close = State(0, pose=np.array([0.0, 18.7, math.pi / 2]), velocity=np.array([0.6, 0.0, 0.0]))
+    assert loop.step(state=close).reaction == "run"
+    closer = replace(close, pose=np.array([0.0, 18.9, math.pi / 2]))
+    decision = loop.step(state=closer)
+    assert (decision.reaction, decision.reason) == ("failsafe", "fence: 1.10 m inside, too close to stop")
+    along = replace(closer, pose=np.array([0.0, 18.9, 0.0]))
+    assert "fence" not in loop.step(state=along).reason
+
+
+def test_drift_as_the_failure_action_is_a_handover():
+    loop = Loop(limits=Limits(on_failure="drift")).under_way()
+    found = loop.run(1.5, conditions={"battery": "9 % of its charge left"})
+    assert reactions(found) == ["handover"] * 15
+    assert (found[-1].command == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("fault", "first", "after", "then"),
+    [
+        ("uplink", "ramp", 0.0, "ramp"),
+        ("off_path", "failsafe", 0.0, "failsafe"),
+        ("no_progress", "handover", 0.0, "handover"),
+        ("mismatch", "run", 1.0, "handover"),
+        ("thruster", "handover", 0.0, "handover"),
+        ("battery", "failsafe", 0.0, "failsafe"),
+        ("leak", "failsafe", 0.0, "failsafe"),
+        ("tilt", "run", 2.0, "handover"),
+        ("operator", "handover", 0.0, "handover"),
+    ],
+)
+def test_each_condition_of_the_caller_has_its_reaction(fault, first, after, then):
+    loop = Loop().under_way()
+    found = reactions(loop.run(after + 1.0, conditions={fault: "test"}))
+    assert found == [first] * round(10 * after) + [then] * 10
+
+
+def test_a_failsafe_outlasts_a_ramp():
+    loop = Loop().under_way()
+    loop.step(conditions={"leak": "water in the hull"})
+    assert reactions(loop.run(0.5, state=State(0, health="lost"))) == ["ramp"] * 5
+    assert reactions(loop.run(1.2)) == ["ramp"] * 10 + ["failsafe"] * 2
+
+
+def test_the_operator_stops_the_boat_in_two_periods():
+    loop = Loop().under_way()
+    found = loop.run(0.2, conditions={"operator": "stop"})
+    # In steps of 0.5: 0.8, 0.3, 0.
+    assert [np.abs(decision.command).max() for decision in found] == pytest.approx([0.3, 0.0])
+
+
+def test_after_manual_control_the_command_goes_on_from_the_operators():
+    loop = Loop().under_way()
+    by_hand = np.array([0.2, 0.6, -0.1])
+    found = loop.run(0.5, conditions={"operator": "manual"}, manual=by_hand)
+    assert reactions(found) == ["handover"] * 5
+    assert found[-1].command == pytest.approx(by_hand)
+    loop.step(manual=by_hand)
+    assert loop.guard.rearm()
+    assert loop.step(command=by_hand + 0.1).command == pytest.approx(by_hand + 0.1)
+
+
+def test_before_the_first_command_one_event_states_what_is_missing():
+    loop = Loop()
+    for conditions in ({"uplink": "no status from the boat", "arming": "too far"}, {"arming": "too far"}, {}):
+        loop.run(2.0, conditions=conditions)
+    said = [(event.what, event.detail) for event in loop.guard.events]
+    assert said == [
+        ("arming", "uplink: no status from the boat; arming: too far"),
+        ("arming", "arming: too far"),
+        ("arming", "all checks passed"),
+        ("reaction", "run: no fault"),
+    ]
+
+
+def test_no_condition_starts_the_failure_action_of_a_boat_that_has_not_run():
+    loop = Loop()
+    assert reactions(loop.run(3.0, conditions={"battery": "9 %", "operator": "stop"})) == ["ramp"] * 30
+    assert loop.run(1.2)[-1].reaction == "run"
 
 
 def test_commands_step_no_further_than_the_limit_and_chatter_ramps_down():
@@ -229,7 +320,7 @@ def test_every_fault_is_logged_once_when_it_begins_and_once_when_it_clears():
 def test_the_worst_of_several_faults_counts():
     loop = Loop(fence=Circle(0, 0, 1)).under_way()
     decision = loop.step(command=None, state=State(0, pose=np.array([5.0, 0, 0]), health="lost"))
-    assert decision.reaction == "handover"
+    assert decision.reaction == "ramp"
     assert [event.what for event in decision.events] == ["command", "lost", "fence", "reaction"]
 
 

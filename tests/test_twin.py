@@ -16,7 +16,20 @@ from anyhull.control import PID
 from anyhull.dynamics import physical_acceleration
 from anyhull.errors import InputError
 from anyhull.log import Log
-from anyhull.onboard.messages import Acceleration, Command, Gyro, Heading, Position, Status
+from anyhull.onboard.messages import (
+    Acceleration,
+    Battery,
+    Command,
+    Gyro,
+    Heading,
+    Leak,
+    Operator,
+    Position,
+    Status,
+    Tilt,
+    decode,
+    encode,
+)
 from anyhull.onboard.setup import Setup
 from anyhull.paper import PLATFORMS
 from anyhull.reference import hold, line, rounded_rectangle
@@ -273,7 +286,8 @@ def test_a_twin_is_the_same_for_the_same_seed_and_another_for_another():
     first, state = messages(3)
     assert messages(3) == (first, state)
     assert messages(4)[1] != state
-    assert {type(message) for message in first} == {Position, Heading, Gyro, Acceleration, Status}
+    sent = {Position, Heading, Gyro, Acceleration, Status, Tilt, Operator, Battery, Leak}
+    assert {type(message) for message in first} == sent
     assert [message.seq for message in first] == list(range(len(first)))
 
 
@@ -306,6 +320,128 @@ def easy(**changes):
     )
     parts: dict[str, Any] = {"water": STILL, "hull": KNOWN, "thrusters": NEW, "sensors": sensors}
     return TwinConfig(**(parts | changes))
+
+
+def advance(twin, seconds, commands=None):
+    """Advance under constant thruster commands; the messages."""
+    messages = []
+    for k in range(round(seconds / TICK)):
+        if commands is not None and k % 20 == 0:
+            twin.on_command(order(twin._ticks, twin.time, commands))
+        messages += twin.advance()
+    return messages
+
+
+def the(kind, messages):
+    return [message for message in messages if isinstance(message, kind)]
+
+
+AHEAD = (1.0, 1.0, 1.0, 1.0)
+"""Full thrust of four thrusters at 45°, each of 18 N: 4·18·cos 45° = 50.9 N ahead."""
+
+
+def test_the_board_reports_thrust_battery_leak_tilt_and_switch_at_their_rates():
+    twin = Twin(Vessel.load(EXAMPLES / "boat.toml"), easy(), session=1)
+    messages = advance(twin, 10.0, AHEAD)
+    assert [len(the(kind, messages)) for kind in (Status, Tilt, Operator, Battery, Leak)] == [100, 100, 20, 10, 10]
+    assert all(decode(encode(message)) == message for message in messages)
+    thrust = np.array([message.thrust for message in the(Status, messages)[50:]])
+    # All at full thrust, with a noise of 2 %.
+    assert thrust.mean() == pytest.approx(1.0, abs=0.01)
+    assert thrust.std() == pytest.approx(0.02, rel=0.25)
+    # Ten seconds at full thrust and 5 % for the rest, of a day's; the thrusters take 0.3 s.
+    used = 1 - the(Battery, messages)[-1].charge
+    assert used == pytest.approx(1.05 * 9 / 86400, rel=0.05)
+    assert not any(message.water for message in the(Leak, messages))
+    assert max(abs(message.roll) for message in the(Tilt, messages)) < 5 * 0.005
+    twin.monitors.water, twin.monitors.charge, twin.monitors.heel = True, 0.1, 0.5
+    messages = advance(twin, 1.0)
+    assert the(Leak, messages)[-1].water
+    assert the(Battery, messages)[-1].charge == pytest.approx(0.1, abs=1e-4)
+    assert the(Tilt, messages)[-1].roll == pytest.approx(0.5, abs=0.03)
+
+
+def test_the_boat_tilts_with_the_slope_of_the_water_along_and_across_it():
+    twin = Twin(Vessel.load(EXAMPLES / "boat.toml"), easy(), pose=(0.0, 0.0, math.pi / 2))
+    readings = twin.monitors.read(0.0, twin._status(), twin.propulsion, (0.2, 0.1), math.pi / 2, "auto")
+    tilt = next(reading.values for reading in readings if reading.kind is Tilt)
+    # With the bow toward y the water rises by 0.1 ahead and falls by 0.2 to the side of positive sway.
+    assert tilt["pitch"] == pytest.approx(math.atan(0.1), abs=0.025)
+    assert tilt["roll"] == pytest.approx(math.atan(0.2), abs=0.025)
+
+
+def test_the_operators_switch_decides_who_commands_the_thrusters():
+    twin = Twin(Vessel.load(EXAMPLES / "boat.toml"), easy())
+    advance(twin, 1.0, AHEAD)
+    twin.operator, twin.manual = "manual", (0.5, -0.5, 0.0, 0.0)
+    messages = advance(twin, 1.0, AHEAD)
+    assert twin.firmware.rejected["operator"] == 10
+    # Told with the next status, and the board has none but the operator's commands in force.
+    assert the(Operator, messages)[0].mode == "manual"
+    assert (the(Status, messages)[-1].thrusters, the(Status, messages)[-1].stopped) == (twin.manual, False)
+    # A dead band of 5 %: (0.5 - 0.05) / 0.95 of 18 N forward and of 14.2 N in reverse.
+    assert twin.propulsion.thrusts == pytest.approx([8.526, -6.726, 0.0, 0.0], abs=0.01)
+    twin.operator = "stop"
+    messages = advance(twin, 1.0, AHEAD)
+    assert twin.propulsion.thrusts == pytest.approx([0.0] * 4, abs=0.01)
+    assert (the(Operator, messages)[-1].mode, the(Status, messages)[-1].stopped) == ("stop", True)
+    twin.operator = "auto"
+    messages = advance(twin, 1.0, AHEAD)
+    assert the(Operator, messages)[-1].mode == "auto"
+    assert twin.propulsion.thrusts == pytest.approx([18.0] * 4, abs=0.1)
+
+
+def test_a_dead_a_weak_and_a_stuck_thruster_give_what_is_left_of_them():
+    twin = Twin(Vessel.load(EXAMPLES / "boat.toml"), easy(), session=1)
+    twin.propulsion.strength = [0.0, 0.5, 1.0, 1.0]
+    twin.propulsion.stuck = [None, None, -1.0, None]
+    status = the(Status, advance(twin, 2.0, AHEAD))[-1]
+    # Nothing, half of 18 N, 14.2 N in reverse, 18 N; in force are the commands as they were sent.
+    assert twin.propulsion.thrusts == pytest.approx([0.0, 9.0, -14.2, 18.0], abs=0.01)
+    assert status.thrust == pytest.approx((0.0, 0.5, -1.0, 1.0), abs=0.1)
+    assert status.thrusters == AHEAD
+    twin.propulsion.strength, twin.propulsion.stuck = [1.0] * 4, [None] * 4
+    advance(twin, 2.0, AHEAD)
+    assert twin.propulsion.thrusts == pytest.approx([18.0] * 4, abs=0.01)
+
+
+def test_ground_stops_the_hull_within_a_time_constant_and_holds_it():
+    water = Water(wind=3.0, fetch=300.0, current=0.3)
+    twin = Twin(Vessel.load(EXAMPLES / "boat.toml"), easy(water=water), seed=2)
+    advance(twin, 5.0, AHEAD)
+    x, y, psi, u, v, _ = twin.state
+    twin.aground = True
+    # The velocity over ground decays with 0.1 s: 0.1 s of the way at the former speed are left.
+    assert twin.state[3:5] == pytest.approx((u, v))
+    advance(twin, 2.0, AHEAD)
+    expected = (0.1 * (math.cos(psi) * u - math.sin(psi) * v), 0.1 * (math.sin(psi) * u + math.cos(psi) * v))
+    assert (twin.state[0] - x, twin.state[1] - y) == pytest.approx(expected, abs=0.03 * math.hypot(u, v))
+    assert math.hypot(u, v) > 0.5
+    held = twin.state
+    assert np.abs(held[3:]).max() < 1e-8
+    messages = advance(twin, 5.0, AHEAD)
+    assert twin.state[:3] == pytest.approx(held[:3], abs=1e-8)
+    # What the sensors say: no turn but the gyro's noise.
+    assert np.std([message.rate for message in the(Gyro, messages)]) < 3e-4
+    twin.aground = False
+    assert np.abs(twin.state[3:]).max() < 1e-8
+    advance(twin, 5.0, AHEAD)
+    assert math.dist(twin.state[:2], held[:2]) > 1.0
+
+
+def test_faulty_sensors_have_offsets_and_state_the_accuracy_that_they_are_told_to():
+    twin = Twin(Vessel.load(EXAMPLES / "boat.toml"), easy(), session=1)
+    sound = advance(twin, 2.0)
+    assert the(Position, sound)[-1].std is the(Heading, sound)[-1].std is None
+    faults = twin.sensors.faults
+    faults.position, faults.heading, faults.gyro = (3.0, -4.0), 0.5, 19.0
+    faults.position_std, faults.heading_std = 1e-4, 1e-3
+    faulty = advance(twin, 2.0)
+    fix, heading = the(Position, faulty)[-1], the(Heading, faulty)[-1]
+    # A boat at rest, with 2 mm of noise.
+    assert (fix.x, fix.y, fix.std) == pytest.approx((3.0, -4.0, 1e-4), abs=0.01)
+    assert (heading.psi, heading.std) == pytest.approx((0.5, 1e-3), abs=0.01)
+    assert the(Gyro, faulty)[-1].rate == pytest.approx(19.0, abs=0.01)
 
 
 def test_a_trial_records_truth_and_estimate_from_an_established_track():

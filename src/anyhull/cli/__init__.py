@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from anyhull.cli import demo, export, pilot, simulate, study, train, trial, twin, vessels
+from anyhull.cli import demo, export, key, pilot, simulate, study, train, trial, twin, vessels
 from anyhull.errors import InputError, RunError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help="Simulate and steer any surface vessel.")
@@ -19,6 +19,7 @@ app.command()(demo.demo)
 app.command()(train.train)
 app.command()(study.study)
 app.command()(trial.trial)
+app.command()(key.key)
 app.command()(twin.twin)
 app.command()(pilot.pilot)
 app.command()(export.export)

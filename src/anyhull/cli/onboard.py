@@ -1,17 +1,17 @@
-"""Shared by the commands for a boat on the water: its file, reference, outputs, warnings, and a stop by signal."""
+"""Shared by the commands for a boat on the water: speed of time, warnings and signals."""
 
 from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
-from anyhull.cli.references import shape
 from anyhull.controller import Controller
 from anyhull.errors import InputError
 from anyhull.reference import Reference
@@ -26,37 +26,58 @@ def check_time_factor(time_factor: float) -> None:
         raise InputError(f"time-factor = {time_factor:g}: must be positive and at most 100")
 
 
-def read_reference(name: str, speed: float | None, laps: float | None) -> tuple[Reference, dict[str, Any]]:
-    """The reference of that name with the options given, and what was asked for, as a log states it."""
-    options = {option: value for option, value in (("speed", speed), ("laps", laps)) if value is not None}
-    return shape(name, options, None), {"shape": name} | options
+def print_line(line: str) -> None:
+    """Print a line to stderr."""
+    print(line, file=sys.stderr, flush=True)
 
 
-def warn(vessel: Vessel, reference: Reference | None = None, controller: Controller | None = None) -> None:
-    """Print the limitations of a boat to stderr: thrusters, the envelope of the controller's policy, the reference."""
+def warn(
+    vessel: Vessel,
+    reference: Reference | None = None,
+    controller: Controller | None = None,
+    say: Callable[[str], None] = print_line,
+) -> None:
+    """Print the limitations of a boat: thrusters, the envelope of the controller's policy, the reference."""
     for short in vessel.shortcomings():
         given = f"{short.axis} limit {short.limit:.4g}, thrusters give {short.attainable:.4g}"
-        print(f"warning: {vessel.name}: {given}: {short.advice}", file=sys.stderr)
+        say(f"warning: {vessel.name}: {given}: {short.advice}")
     envelope = getattr(controller, "envelope", None)
     for outside in vessel.outside(envelope) if envelope else []:
-        print(f"warning: {vessel.name}: {outside.component} = {outside.value:.3g}: {outside.advice}", file=sys.stderr)
+        say(f"warning: {vessel.name}: {outside.component} = {outside.value:.3g}: {outside.advice}")
     for reason in reference.infeasible(vessel) if reference else []:
-        print("warning: infeasible reference:", reason, file=sys.stderr)
+        say(f"warning: infeasible reference: {reason}")
 
 
 @contextmanager
-def until_signal() -> Iterator[Callable[[], str]]:
-    """A function that returns the name of the first SIGINT or SIGTERM received, or empty; a second one interrupts."""
-    received: list[str] = []
+def until_signal(actions: Mapping[str, Callable[[], None]] | None = None) -> Iterator[Callable[[], str]]:
+    """A function that returns the name of the first SIGINT or SIGTERM received, or empty; a second one interrupts.
+
+    `actions` are for other signals, by name. The function calls them, so that none happens in the midst of a period.
+    """
+    received, waiting = list[str](), deque[str](maxlen=100)
+    actions = {name: action for name, action in (actions or {}).items() if hasattr(signal, name)}
 
     def handle(number: int, frame: FrameType | None) -> None:
         if received:
             raise KeyboardInterrupt
         received.append(signal.Signals(number).name)
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    def defer(number: int, frame: FrameType | None) -> None:
+        waiting.append(signal.Signals(number).name)
+
+    def poll() -> str:
+        while waiting:
+            actions[waiting.popleft()]()
+        return received[0] if received else ""
+
+    handlers: dict[str, Any] = dict.fromkeys(("SIGINT", "SIGTERM"), handle) | dict.fromkeys(actions, defer)
+    if hasattr(signal, "SIGTTOU"):
+        handlers["SIGTTOU"] = signal.SIG_IGN  # in the background, output to the terminal would suspend the process
+    before = {
+        number: signal.signal(number, handler) for name, handler in handlers.items() if (number := signal.Signals[name])
+    }
     try:
-        yield lambda: received[0] if received else ""
+        yield poll
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

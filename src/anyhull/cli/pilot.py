@@ -2,79 +2,244 @@
 
 from __future__ import annotations
 
-import itertools
+import os
+import shutil
 import sys
-from contextlib import ExitStack
-from dataclasses import asdict
+from collections import Counter
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from anyhull.cli.controllers import controller, names
-from anyhull.cli.onboard import TimeFactor, check_time_factor, read_reference, until_signal, warn
+from anyhull.cli.onboard import TimeFactor, check_time_factor, until_signal, warn
 from anyhull.cli.output import AsJson, check_outputs, open_console, print_json, write_files
+from anyhull.cli.references import (
+    Angle,
+    Axes,
+    Corridor,
+    DryRun,
+    Heading,
+    Laps,
+    MissionFile,
+    Origin,
+    Radius,
+    ShapeName,
+    Spacing,
+    Speed,
+    Waypoints,
+    chosen_mission,
+    print_plan,
+)
 from anyhull.dynamics import PERIOD
-from anyhull.errors import InputError
-from anyhull.onboard.links import UDP
+from anyhull.errors import InputError, RunError
+from anyhull.log import Log
+from anyhull.mission import Mission
+from anyhull.onboard.fence import Fence, Polygon, Within
+from anyhull.onboard.links import open_link
 from anyhull.onboard.setup import Setup
+from anyhull.vessel import Vessel
+
+if TYPE_CHECKING:
+    from anyhull.cli.records import Say
+    from anyhull.onboard.autopilot import Autopilot, StepRecord
+    from anyhull.onboard.recorder import Unfinished
+
+DAY = 400 * 2**20
+"""Size of the record of a day, bytes."""
+
+PRIORITY = -10
+"""Of the loop, as of `nice`; needs the privilege for it."""
 
 
 def pilot(
     boat: Annotated[str, typer.Argument(help="The boat's TOML file: vessel, thrusters, [link] and other tables.")],
     controller_name: Annotated[str, typer.Option("--controller", help=f"{', '.join(names())}.")] = "field",
-    reference: Annotated[str, typer.Option(help="line, circle, rectangle, eight or hold.")] = "rectangle",
-    speed: Annotated[float | None, typer.Option(help="m/s.")] = None,
-    laps: Annotated[float | None, typer.Option(help="Laps of a closed path.")] = None,
+    reference: ShapeName = None,
+    mission: MissionFile = None,
+    waypoints: Waypoints = None,
+    origin: Origin = None,
+    axes: Axes = None,
+    speed: Speed = None,
+    laps: Laps = None,
+    heading: Heading = None,
+    radius: Radius = None,
+    corridor: Corridor = None,
+    spacing: Spacing = None,
+    angle: Angle = None,
+    dry_run: DryRun = False,
+    from_start: Annotated[bool, typer.Option("--from-start", help="Do not resume a run that was killed.")] = False,
     listen: Annotated[str | None, typer.Option(help="Address of the pilot; by default the file's.")] = None,
     peer: Annotated[str | None, typer.Option(help="Address of the boat; by default the file's.")] = None,
     time_factor: TimeFactor = 1.0,
     plot: Annotated[Path | None, typer.Option(help="Write path, errors and commands to this figure.")] = None,
     out: Annotated[
-        Path, typer.Option(help="Write the log to this .npz; during the run it grows in a .jsonl beside it.")
+        Path,
+        typer.Option(
+            help="Write the log to this .npz, or the next free name; during the run a .jsonl grows beside it."
+        ),
     ] = Path("pilot.npz"),
     as_json: AsJson = False,
 ) -> None:
-    """Steer a boat along a reference that starts at the origin; SIGINT or SIGTERM ramp down and end the run."""
+    """Steer a boat along a mission or a reference.
+
+    SIGINT or SIGTERM ramp down and end the run, SIGUSR1 rearms the guard. A run that was killed is resumed.
+    """
     check_outputs(plot, None, out)
     check_time_factor(time_factor)
     setup = Setup.load(boat)
-    path, asked = read_reference(reference, speed, laps)
-    from anyhull.cli.live import Lines, View
+    sizes = {"speed": speed, "laps": laps, "heading": heading, "radius": radius, "corridor": corridor}
+    options = sizes | {"spacing": spacing, "angle": angle}
+    chosen, asked = chosen_mission(
+        reference, mission, waypoints, options, origin=origin, axes=axes, vessel=setup.vessel
+    )
+    if dry_run:
+        print_plan(chosen, setup.vessel, plot, as_json)
+        return
+    if infeasible := _infeasible(chosen, setup.vessel):
+        raise InputError(infeasible)
+    setup = replace(setup, fence=_fence(setup.fence, chosen))
+    from anyhull.cli.live import Lines, Printer, View
+    from anyhull.cli.records import AT_ONCE, save_killed, save_log, set_aside
+    from anyhull.onboard import journal as journals
     from anyhull.onboard.autopilot import Autopilot
+    from anyhull.onboard.joining import Approach
     from anyhull.onboard.loop import run_autopilot
 
-    autopilot = Autopilot(setup, controller(controller_name, setup.vessel), path)
-    warn(setup.vessel, path, autopilot.controller)
-    link = UDP(listen or setup.link.listen, peer or setup.link.peer)
+    steering = controller(controller_name, setup.vessel)
     journal = out.with_suffix(".jsonl")
-    about = {"controller": controller_name, "reference": asked}
-    print(
-        f"pilot of {setup.vessel.name} at {link.address}, only for a boat at {link.peer}", file=sys.stderr, flush=True
-    )
+    about = {"controller": controller_name, "reference": asked, "mission": chosen.digest, "water": "not measured"}
     with ExitStack() as stack:
+        printer = Printer()
+        stack.callback(printer.close)
+        link = open_link(setup.link, "pilot", listen, peer)
         stack.callback(link.close)
-        stopped = stack.enter_context(until_signal())
-        _recover_killed_run(journal, out)
-        shown: View | Lines = View(autopilot) if sys.stderr.isatty() else Lines(autopilot)
+        resume = _resumed(set_aside(out, printer.say), chosen, from_start, printer.say)
+        save_killed(out, printer.say, AT_ONCE)
+        approach = Approach(chosen.approach_speed, chosen.approach_distance)
+        autopilot = Autopilot(setup, steering, chosen.reference, approach=approach, resume=resume, default_fence=True)
+        if no_room := _no_room(out):
+            printer.say(f"warning: {no_room}")
+        warn(setup.vessel, chosen.reference, steering, printer.say)
+        printer.say(f"pilot of {setup.vessel.name} at {link.address}, only for a boat at {link.peer}")
+        with suppress(OSError, AttributeError):  # where the system permits it, before other programs of the computer
+            os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
+        signals = _Signals(autopilot)
+        stopped = stack.enter_context(until_signal(signals.actions))
+        shown: View | Lines = View(autopilot, printer) if sys.stderr.isatty() else Lines(autopilot, printer)
         stack.callback(shown.close)
+
+        def on_step(step: StepRecord | None, delay: float) -> None:
+            signals.time = signals.time if step is None else step.time
+            shown.show(step, delay)
+
         log = run_autopilot(
-            autopilot, link, time_factor=time_factor, stop=stopped, on_step=shown.show, journal=journal, about=about
+            autopilot,
+            link,
+            time_factor=time_factor,
+            stop=stopped,
+            on_step=on_step,
+            journal=journal,
+            about=about | {"resumed_at": resume},
         )
-    if not len(log.time):
-        journal.unlink()
-        raise InputError(f"{link.peer}: no state received; check that the boat runs and sends to {link.address}")
-    files = write_files(log, plot, None, out)
-    journal.unlink()
-    ended = stopped() or autopilot.phase
-    followed = log.during(log.about["following"]) if log.about["following"] else None
+        log.about["loop"]["console_lines_dropped"] = printer.dropped
+        shown.close()
+        if not len(log.time):
+            if not resume:
+                journals.remove(journal)
+            raise InputError(f"{link.peer}: no state received; {_hint(link.rejected, str(link.address))}")
+        files = {"log": str(save_log(log, out, printer.say))}
+        journals.remove(journal)
+        save_killed(out, printer.say)
+        # Figure and metrics are of the time on the reference; the log has the whole run.
+        followed = log.during(log.about["following"]) if log.about["following"] else None
+        files |= write_files(followed or log, plot, None, None)
+    if autopilot.refused:
+        raise RunError(autopilot.refused)
+    _print_summary(boat, log, followed, files, as_json)
+
+
+def _fence(own: Fence | None, mission: Mission) -> Fence | None:
+    """The fence of the boat's file and that of the mission, together."""
+    if mission.fence_corners is None:
+        return own
+    polygon = Polygon(mission.fence_corners)
+    return polygon if own is None else Within((own, polygon))
+
+
+def _hint(rejected: Counter[str], address: str) -> str:
+    """What to look at where nothing was received."""
+    if rejected["not authentic"]:
+        return "messages were not authentic: check that both ends have the same key"
+    return f"check that the boat runs and sends to {address}"
+
+
+def _infeasible(mission: Mission, vessel: Vessel) -> str:
+    """Why the boat cannot follow its mission, or empty; sway is none: a boat without it drifts in turns."""
+    reasons = [reason for reason in mission.reference.infeasible(vessel) if " in sway" not in reason]
+    return f"{reasons[0]}; ask for a lower speed" if reasons else ""
+
+
+def _no_room(out: Path) -> str:
+    """A warning where the disk has no room for the record of a day, or empty."""
+    folder = next(parent for parent in out.absolute().parents if parent.exists())
+    free = shutil.disk_usage(folder).free
+    return f"{folder}: {free / 2**20:.0f} MB free: the record keeps its newest part only" if free < DAY else ""
+
+
+def _resumed(last: Unfinished | None, mission: Mission, from_start: bool, say: Say) -> float:
+    """Time of the reference at which to begin, s."""
+    if last is None or from_start:
+        return 0.0
+    progress = last.progress
+    if progress is None:  # a run that never got a state leaves things as the one before it did
+        progress = float(last.about.get("resumed_at", 0.0))
+    elif last.ended:
+        return 0.0
+    if not 1 <= progress < mission.reference.duration:
+        return 0.0
+    if last.about.get("mission") != mission.digest:
+        say("the last run had another mission; this one begins at its start")
+        return 0.0
+    say(f"resuming at {progress:.1f} of {mission.reference.duration:.1f} s; --from-start begins anew")
+    return progress
+
+
+class _Signals:
+    """What the signals of a running pilot do."""
+
+    def __init__(self, autopilot: Autopilot) -> None:
+        self._autopilot, self.time = autopilot, 0.0
+        self.actions = {"SIGHUP": self.hang_up, "SIGUSR1": self.rearm, "SIGTSTP": self.suspend}
+
+    def hang_up(self) -> None:
+        """The console is gone; the run goes on."""
+        self._record("SIGHUP", "the console is gone, the run goes on")
+
+    def suspend(self) -> None:
+        """A pilot that is suspended does not steer."""
+        self._record("SIGTSTP", "ignored: a pilot cannot be suspended")
+
+    def rearm(self) -> None:
+        """Take the boat back after a failsafe or a handover."""
+        done = self._autopilot.rearm()
+        self._record("SIGUSR1", "rearmed" if done else "not rearmed: there is a fault")
+
+    def _record(self, name: str, detail: str) -> None:
+        self._autopilot.event_log.record(self.time, name, detail)
+
+
+def _print_summary(boat: str, log: Log, followed: Log | None, files: dict[str, str], as_json: bool) -> None:
     metrics = followed.metrics() if followed else None
     if as_json:
-        document = {"boat": boat, "controller": controller_name, "ended": ended, "metrics": metrics and asdict(metrics)}
-        print_json(document | {name: log.about[name] for name in ("event_counts", "received")} | {"files": files})
+        document: dict[str, Any] = {"boat": boat, "controller": log.about["controller"], "ended": log.about["ended"]}
+        document["metrics"] = metrics and asdict(metrics)
+        print_json(document | {key: log.about[key] for key in ("event_counts", "received", "loop")} | {"files": files})
         return
     console = open_console()
-    console.print(f"ended: {ended}, thrusters at zero, {log.time[-1]:.1f} s")
+    console.print(f"ended: {log.about['ended']}, thrusters at zero, {log.time[-1]:.1f} s")
     if followed and metrics:
         console.print(
             f"{PERIOD * len(followed.time):.1f} s along the reference: position {metrics.position_cm:.1f} cm, "
@@ -82,25 +247,3 @@ def pilot(
         )
     for what, file in files.items():
         console.print(f"{what}: {file}", soft_wrap=True)
-
-
-def _recover_killed_run(journal: Path, out: Path) -> None:
-    """Save the journal of a run that was killed as a log; rename one that cannot be read."""
-    from anyhull.onboard.recorder import in_use, recover
-
-    if not journal.exists():
-        return
-    if in_use(journal):
-        raise InputError(f"{journal}: another pilot writes to it: give another --out")
-    try:
-        log = recover(journal)
-        if not len(log.time):
-            raise InputError(f"{journal}: holds no period")
-    except InputError as error:
-        renamed = journal.replace(journal.with_suffix(".jsonl.old"))
-        print(f"{error}; renamed to {renamed}", file=sys.stderr, flush=True)
-        return
-    candidates = (out.with_stem(f"{out.stem}-killed-{i}") for i in itertools.count(1))
-    saved = log.save(next(path for path in candidates if not path.exists()))
-    print(f"{journal}: from a run that was killed; saved as {saved}", file=sys.stderr, flush=True)
-    journal.unlink()

@@ -34,7 +34,7 @@ def twin(
         raise InputError(f"duration = {duration:g}: must be positive")
     setup = Setup.load(vessel)
     water = Water.preset(sea)
-    from anyhull.onboard.links import UDP
+    from anyhull.onboard.links import open_link
     from anyhull.twin.serve import serve
     from anyhull.twin.twin import Twin, TwinConfig
 
@@ -42,9 +42,10 @@ def twin(
     session = random.SystemRandom().randrange(MAX_INTEGER)
     boat = Twin(setup.vessel, TwinConfig(water=water), seed=seed, antenna=antenna, session=session)
     warn(boat.vessel)
-    link = UDP(listen or setup.link.peer, peer or setup.link.listen)
+    link = open_link(setup.link, "boat", listen, peer)
     print(f"{boat.vessel.name} at {link.address}, only for a pilot at {link.peer}", file=sys.stderr, flush=True)
-    was_stopped = True
+    was_stopped, skipped = True, 0.0
+    too_slow = f"this machine is too slow for --time-factor {time_factor:g}"
 
     def report_watchdog() -> None:
         nonlocal was_stopped
@@ -53,19 +54,27 @@ def twin(
             what = "watchdog: no commands, thrusters at zero" if was_stopped else "commands received"
             print(f"{boat.time:9.2f} s  {what}", file=sys.stderr, flush=True)
 
+    def report_skipped(seconds: float) -> None:
+        nonlocal skipped
+        if not skipped:
+            print(f"{boat.time:9.2f} s  time is skipped: {too_slow}", file=sys.stderr, flush=True)
+        skipped += seconds
+
     began = time.monotonic()
     try:
         with until_signal() as signalled:
             ended = lambda: bool(signalled()) or (time.monotonic() - began) * time_factor >= duration  # noqa: E731
-            serve(boat, link, time_factor=time_factor, stop=ended, on_tick=report_watchdog)
+            serve(boat, link, time_factor=time_factor, stop=ended, on_tick=report_watchdog, on_skip=report_skipped)
     finally:
         link.close()
     board = boat.firmware
     rejected = dict(board.rejected + link.rejected)
     if as_json:
         counts = {"accepted": board.accepted, "rejected": rejected, "watchdog": board.trips, "stopped": board.stopped}
-        print_json({"vessel": vessel, "time": boat.time, "state": boat.state, **counts})
+        print_json({"vessel": vessel, "time": boat.time, "skipped": skipped, "state": boat.state, **counts})
         return
-    print(f"{boat.time:.1f} s, {board.accepted} commands accepted, {board.trips} stops by the watchdog")
+    print(f"{boat.time:.1f} s, {board.accepted} commands accepted, {board.trips} stops by the watchdog under thrust")
+    if skipped:
+        print(f"skipped {skipped:.1f} s: {too_slow}")
     if rejected:
         print("rejected: " + ", ".join(f"{reason} {times}" for reason, times in rejected.items()))

@@ -56,7 +56,8 @@ class Allocation(NamedTuple):
 class Allocator:
     """Splits body forces among the thrusters of one boat, within their limits and rates."""
 
-    def __init__(self, thrusters: Sequence[Thruster], period: float = PERIOD) -> None:
+    def __init__(self, thrusters: Sequence[Thruster], period: float = PERIOD, before: Allocator | None = None) -> None:
+        """`before` is the allocator of the same thrusters, in another condition, which this one replaces."""
         if daqp is None:
             raise InputError("allocation needs the solver DAQP, which is not installed: pip install 'anyhull[onboard]'")
         if not thrusters:
@@ -68,12 +69,13 @@ class Allocator:
         self._scale = np.array([1 / force, 1 / force, YAW_WEIGHT / (yaw or 1.0)])
         self._turning = any(t.turn_rate is not None for t in self.thrusters)
         self._free = _Problem(self.thrusters, [None if t.kind == "azimuth" else _mounted(t) for t in self.thrusters])
-        self.reset()
+        self._angles, self._thrusts = _at_rest(thrusters)
+        if before is not None:
+            self._angles, self._thrusts = before._angles.copy(), before._thrusts.copy()
 
     def reset(self) -> None:
         """Set all thrusts to zero and azimuths to their initial angles."""
-        self._angles = np.array([_mounted(t) for t in self.thrusters])
-        self._thrusts = np.zeros(len(self.thrusters))
+        self._angles, self._thrusts = _at_rest(self.thrusters)
 
     def allocate(self, force: ArrayLike) -> Allocation:
         """The commands for a body force (N, N, N·m) over the coming period."""
@@ -93,7 +95,7 @@ class Allocator:
         for i, (t, axis) in enumerate(zip(self.thrusters, problem.angles, strict=True)):
             size = math.hypot(*vectors[i])
             if axis is None:
-                axis = math.atan2(vectors[i, 1], vectors[i, 0]) if size >= REST * t.forward else self._angles[i]
+                axis = math.atan2(vectors[i, 1], vectors[i, 0]) if size > REST * t.forward else self._angles[i]
             self._angles[i] = axis
             signed = math.copysign(size, to_body(vectors[i, 0], vectors[i, 1], axis)[0])
             self._thrusts[i] = np.clip(signed, *t.bounds) if t.command(signed) != 0 else 0.0
@@ -170,6 +172,11 @@ class _Problem:
                 upper.append(min(high, at + step))
                 lower.append(max(low, at - step))
         return np.concatenate([upper, *sides[0]]), np.concatenate([lower, *sides[1]])
+
+
+def _at_rest(thrusters: Sequence[Thruster]) -> tuple[Array, Array]:
+    """Initial angles, rad, and thrusts, N."""
+    return np.array([_mounted(t) for t in thrusters]), np.zeros(len(thrusters))
 
 
 def _mounted(t: Thruster) -> float:

@@ -1,13 +1,13 @@
 """One period of the loop on the boat: measurements in, thruster commands out.
 
-    messages -> ClockSync -> Estimator -> Controller -> Guard -> Allocator -> command
+    messages -> Vehicle (clock, estimator) -> Tracker -> Controller -> Guard -> Allocator -> command
 
 The same object steers a simulated boat in simulated time and a real one by the wall clock: its caller passes messages
 and the time, and sends the commands. Arguments are in the caller's clock; all other times are in the boat's.
 
-A run begins with station keeping at the first pose of the reference, until the guard has passed commands for `settle`
-s, and continues along the reference from `lead_in` s before its start. While the guard stops the boat the reference
-waits, and afterwards the controller is reset: its memory is out of date.
+`Tracker` leads the boat to the reference and along it. While the guard stops the boat the reference waits, and
+afterwards the controller is reset: its memory is out of date. Before the first command all checks of the guard must
+have passed, and those of the caller (`checks`).
 """
 
 from __future__ import annotations
@@ -16,28 +16,42 @@ import math
 import random
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from anyhull.backend import Array
 from anyhull.controller import Controller
 from anyhull.errors import InputError
-from anyhull.onboard.allocation import Allocation, Allocator
-from anyhull.onboard.clock import ClockSync, SequenceCheck
+from anyhull.onboard.allocation import Allocation
+from anyhull.onboard.checks import Fault
 from anyhull.onboard.estimator import Estimate, Estimator
 from anyhull.onboard.event_log import EventLog
+from anyhull.onboard.fence import around
 from anyhull.onboard.guard import Decision, Guard
-from anyhull.onboard.messages import MAX_INTEGER, Acceleration, Command, Gyro, Heading, Message, Position, Status
+from anyhull.onboard.joining import Approach
+from anyhull.onboard.limits import Limits
+from anyhull.onboard.messages import MAX_INTEGER, Command, Message, Status
+from anyhull.onboard.monitors import ProgressMonitor
 from anyhull.onboard.setup import Setup
-from anyhull.reference import PREVIEW, Reference
-from anyhull.vessel import Normalized
-
-Phase = Literal["waiting", "holding", "leading in", "under way", "arrived"]
+from anyhull.onboard.tracker import Phase, Tracker
+from anyhull.onboard.vehicle import Vehicle
+from anyhull.reference import Reference
+from anyhull.vessel import Normalized, Vessel
 
 LATENT_MARGIN = 0.25
 """Fraction of the latent's range in training by which it may leave that range on either side."""
+
+MAX_STOPPING_TIME = 20.0
+"""Stopping distance over speed of a vessel with hardly any damping, s."""
+
+FENCE_LENGTHS = 5.0
+"""Least distance of the default fence from the mission, in lengths of the boat."""
+
+RUNNING = ("run", "hold", "failsafe")
+"""Reactions of the guard in which the boat follows its commands."""
 
 
 class StepRecord(NamedTuple):
@@ -72,114 +86,139 @@ class Autopilot:
         *,
         settle: float = 1.0,
         lead_in: float = 0.0,
+        approach: Approach | None = None,
+        resume: float = 0.0,
+        checks: Sequence[Callable[[], str]] = (),
+        default_fence: bool = False,
         session: int | None = None,
     ) -> None:
-        """`session` is the session number of the commands, by default a random one."""
-        if not setup.vessel.thrusters:
+        """`session` is the session number of the commands, by default a random one.
+
+        `resume` is the time of the reference, s, at which to begin. Each of `checks` returns why the boat must not
+        start yet, or an empty text. `default_fence` puts a fence around the reference, and the way to it, where the
+        boat's file has none.
+        """
+        vessel, limits = setup.vessel, setup.limits
+        if not vessel.thrusters:
             hint = "the loop on a boat needs a layout; docs/vessels.md describes it"
-            raise InputError(f"{setup.vessel.name}: thrusters is missing: {hint}")
+            raise InputError(f"{vessel.name}: thrusters is missing: {hint}")
         self.setup, self.controller, self.reference = setup, controller, reference
-        self.estimator = Estimator(setup.sensors)
-        self.guard = Guard(setup.limits, setup.fence, _latent_range(controller), _dynamics_range(controller))
         self.event_log = EventLog()
-        self.received: Counter[str] = Counter()
-        """Messages accepted, by type."""
-        self.status: Status | None = None
-        """The boat's last status."""
-        self.phase: Phase = "waiting"
+        self.vehicle = Vehicle(setup, self.event_log)
+        ranges = _latent_range(controller), _dynamics_range(controller)
+        self.guard = Guard(limits, setup.fence, *ranges, _stopping_time(vessel, limits))
+        self.tracker = Tracker(
+            reference,
+            limits,
+            approach or Approach(),
+            sway=vessel.Fy > 0,
+            settle=settle,
+            lead_in=lead_in,
+            resume=resume,
+        )
+        self.refused = ""
+        """Why the boat cannot start at all, or empty: it is too far from the reference."""
         self.commanding = False
         """Whether the last command was other than zero."""
-        self._allocator = Allocator(setup.vessel.thrusters, setup.limits.period)
-        self._limits = np.array(setup.vessel.limits)
-        self._settle, self._progress = settle, -lead_in
+        radius = max(limits.fence_margin, FENCE_LENGTHS * (vessel.length or 0.0))
+        self._corridor = around(reference, radius) if default_fence and setup.fence is None else None
+        self._checks, self._progress_monitor = checks, ProgressMonitor(limits)
+        self._limits = np.array(vessel.limits)
         self._session = random.SystemRandom().randrange(MAX_INTEGER) if session is None else session
-        self._clock, self._sequence = ClockSync(), SequenceCheck()
         self._seq = 0
-        self._held: float | None = None
         self._last_step: float | None = None
+        self._last_now: float | None = None
+        self._sent = np.zeros(3)
         self._reaction: str = "ramp"
         self._rejected_messages: Counter[str] = Counter()
-        self._rejected_measurements: Counter[str] = Counter()
         controller.reset()
 
+    @property
+    def phase(self) -> Phase:
+        """What the boat is doing."""
+        return self.tracker.phase
+
+    @property
+    def estimator(self) -> Estimator:
+        """The estimator of the boat's state."""
+        return self.vehicle.estimator
+
+    @property
+    def status(self) -> Status | None:
+        """The boat's last status."""
+        return self.vehicle.status
+
+    @property
+    def received(self) -> Counter[str]:
+        """Messages accepted, by type."""
+        return self.vehicle.received
+
     def on_message(self, message: Message, arrival: float) -> None:
-        """Process a message that arrived at the caller's time `arrival`."""
-        kind = type(message).__name__.lower()
-        order = self._sequence.check(message.session, message.seq)
-        now = self._clock.at(arrival)
-        if order in ("duplicate", "former session"):
-            self.event_log.record(now, f"{order} message", kind)
-            return
-        if order == "restarted":
-            # Its clock is another one, and the boat may have moved.
-            self.estimator.reset("the boat restarted: ")
-            self._clock = ClockSync()
-        elif order == "late":
-            self.event_log.record(now, "late message", kind)
-        self.received[kind] += 1
-        if self._clock.update(message.time, arrival):
-            self.event_log.record(message.time, "clock set", f"by {message.time - now:.3g} s")
-        if order == "restarted":
-            self.event_log.record(message.time, "boat restarted", f"session {message.session}")
-        match message:
-            case Position(time=at, x=x, y=y, std=std):
-                self.estimator.position(at, (x, y), std)
-            case Heading(time=at, psi=psi, std=std):
-                self.estimator.heading(at, psi, std)
-            case Gyro(time=at, rate=rate):
-                self.estimator.gyro(at, rate)
-            case Acceleration(time=at, x=x, y=y):
-                self.estimator.acceleration(at, (x, y))
-            case Status() if order == "late":
-                pass
-            case Status():
-                if message.stopped and self.phase != "waiting":
-                    self.event_log.record(message.time, "watchdog", "the boat has stopped its thrusters")
-                self.status = message
-            case _:
-                self.event_log.record(message.time, "unexpected message", kind)
+        """Process a message that arrived at the caller's time `arrival`; no message raises an error."""
+        self.vehicle.on_message(message, arrival)
 
     def on_rejected(self, rejected: Counter[str], now: float) -> None:
         """Record the messages that the link has rejected, from its running counts."""
+        at = self.vehicle.clock.at(now)
         for reason, times in (rejected - self._rejected_messages).items():
-            self.event_log.record(self._clock.at(now), "message rejected", reason, times)
+            # Before the first message the boat's time is not known.
+            self.event_log.record(at if math.isfinite(at) else 0.0, "message rejected", reason, times)
         self._rejected_messages = rejected.copy()
 
     def step(self, now: float) -> StepRecord | None:
         """The command for the coming period at the caller's time `now`; None before the first message."""
-        at = self._clock.at(now)
+        at = self.vehicle.clock.at(now)
         if not math.isfinite(at):
             return None
-        estimate = self.estimator.at(at)
-        window = self._window(at)
+        vehicle = self.vehicle
+        estimate = vehicle.estimator.at(at)
+        before = self.guard.reaction
+        window = self._window(at, estimate, before)
         began = time.perf_counter()
         requested = self._request(at, estimate, window)
         compute_time = time.perf_counter() - began
-        before = self.guard.reaction
         # The estimates of a controller that did not step, or whose commands are not sent, are not of this boat.
-        source = self.controller if requested is not None and before in ("run", "hold") else None
+        source = self.controller if requested is not None and before in RUNNING else None
         dynamics = getattr(source, "dynamics", None)
-        if self.status is not None and self.status.stopped:
+        if vehicle.status is not None and vehicle.status.stopped:
             # As long as the watchdog holds the thrusters no command has arrived: each is the first.
             self.guard.thrusters_stopped()
-            self._allocator.reset()
+            vehicle.allocator.reset()
         # The guard uses the caller's clock, which is never set; the age of the state is the same in it.
         state = replace(estimate, time=estimate.time + now - at)
         e = None if dynamics is None else np.array(dynamics.e)
-        decision = self.guard.step(now, requested, state, _latent(source), e)
+        conditions = self._conditions(now, estimate, window[0])
+        decision = self.guard.step(now, requested, state, _latent(source), e, conditions, vehicle.manual)
+        if now < vehicle.rearm_until and self.rearm():
+            vehicle.rearm_until = -math.inf
         # The guard may also have been rearmed between two steps.
-        if decision.reaction == "run" and self._reaction not in ("run", "hold"):
+        if decision.reaction in ("run", "failsafe") and self._reaction not in RUNNING:
             self.controller.reset()
-        self._reaction = decision.reaction
-        allocation = self._allocator.allocate(decision.command * self._limits)
+            self._progress_monitor.reset()
+        elif decision.reaction == "run" and not decision.reason and estimate.valid:
+            self.tracker.mark_good(estimate.pose)
+        self._reaction, self._sent = decision.reaction, decision.command
+        allocation = vehicle.allocator.allocate(decision.command * self._limits - vehicle.stuck_force)
         self.commanding = bool(decision.command.any())
         self.event_log.add(*(event._replace(time=at) for event in decision.events))
-        self.event_log.counts["stop"] += before in ("run", "hold") and decision.reaction in ("ramp", "handover")
-        self._record_estimator(at)
+        self.event_log.counts["stop"] += before in RUNNING and decision.reaction in ("ramp", "handover")
+        vehicle.record_estimator(at)
         self.event_log.clear_inactive(at)
         sent, latent = self._command(at, allocation), _latent(self.controller)
-        timing = (at, self.phase, self._progress)
+        vehicle.echo.sent(sent, now)
+        timing = (at, self.phase, self.tracker.progress)
         return StepRecord(*timing, estimate, window[0], decision, allocation, sent, latent, compute_time)
+
+    def rearm(self) -> bool:
+        """Take the boat back after a failsafe or a handover, with all thrusters; whether no fault was in the way."""
+        if self.guard.reaction not in ("failsafe", "handover"):
+            return self.guard.reaction == "run"
+        if not self.guard.rearm():
+            return False
+        self.event_log.add(self.guard.events[-1]._replace(time=self._last_step or 0.0))
+        self.vehicle.take_all_thrusters()
+        self._progress_monitor.reset()
+        return True
 
     def disengage(self, reason: str) -> None:
         """Ramp down and hand the boat over."""
@@ -189,34 +228,49 @@ class Autopilot:
 
     def zero(self, now: float) -> Command | None:
         """The command that sets the thrusters to zero at once; None before the first message."""
-        if not math.isfinite(at := self._clock.at(now)):
+        if not math.isfinite(at := self.vehicle.clock.at(now)):
             return None
-        self._allocator.reset()
-        return self._command(at, self._allocator.allocate(np.zeros(3)))
+        self.vehicle.allocator.reset()
+        return self._command(at, self.vehicle.allocator.allocate(np.zeros(3)))
 
     def _command(self, at: float, allocation: Allocation) -> Command:
         self._seq += 1
         thrusters, angles = (tuple(values.tolist()) for values in (allocation.commands, allocation.angles))
         return Command(self._session, self._seq - 1, at, thrusters, angles)
 
-    def _window(self, at: float) -> Array:
-        """The reference for the coming period; it advances while the boat runs."""
+    def _window(self, at: float, estimate: Estimate, reaction: str) -> Array:
+        """The reference for the coming period."""
         passed = 0.0 if self._last_step is None else min(max(at - self._last_step, 0.0), 2 * self.setup.limits.period)
         self._last_step = at
-        running = self.guard.reaction in ("run", "hold")
-        if self.phase in ("waiting", "holding"):
-            self._held = (self._held or 0.0) + passed if running else None
-            self.phase = "waiting" if self._held is None else "holding"
-            if self._held is not None and self._held >= self._settle - 1e-9:
-                self.phase = "leading in"
-        elif running:
-            self._progress += passed
-        if self.phase in ("leading in", "under way", "arrived"):
-            end = self.reference.duration
-            self.phase = "arrived" if self._progress >= end else "under way" if self._progress > -1e-9 else "leading in"
-            return self.reference.window(self._progress)
-        still = np.append(self.reference.at(self._progress)[:3], np.zeros(3))
-        return np.tile(still, (PREVIEW + 1, 1))
+        if self._corridor is not None and estimate.health == "ok":
+            x, y = self.tracker.target[:2].tolist()
+            self.guard.fence = self._corridor.with_way((float(estimate.pose[0]), float(estimate.pose[1])), (x, y))
+            self._corridor = None
+        running = reaction in RUNNING and estimate.valid
+        return self.tracker.step(passed, running, reaction == "failsafe", estimate.pose)
+
+    def _conditions(self, now: float, estimate: Estimate, reference: Array) -> dict[Fault, str]:
+        """The faults that the guard cannot find by itself."""
+        found = self.vehicle.faults(now)
+        passed = 0.0 if self._last_now is None else min(max(now - self._last_now, 0.0), 2 * self.setup.limits.period)
+        self._last_now = now
+        if not estimate.valid:
+            return found
+        limits, away = self.setup.limits, math.dist(estimate.pose[:2], reference[:2])
+        if self.guard.reaction in RUNNING:
+            if self.phase != "failsafe" and away > limits.off_path:
+                found["off_path"] = f"{away:.1f} m from the reference"
+            if stalled := self._progress_monitor.step(passed, self._sent, estimate.pose, reference):
+                found["no_progress"] = stalled
+        elif not self.guard.has_run and estimate.health == "ok":
+            failed = [reason for check in self._checks if (reason := check())]
+            distance, most = self.tracker.distance(estimate.pose), self.tracker.how.distance
+            if distance > most:
+                self.refused = f"the boat is {distance:.1f} m from the reference: must be at most {most:g} m"
+                failed.append(self.refused)
+            if failed:
+                found["arming"] = "; ".join(failed)
+        return found
 
     def _request(self, at: float, estimate: Estimate, window: Array) -> Array | None:
         """The controller's command; None without a valid state, or where the controller fails."""
@@ -228,19 +282,19 @@ class Autopilot:
             self.event_log.record(at, "controller failed", f"{type(error).__name__}: {error}"[:100])
             return None
 
-    def _record_estimator(self, at: float) -> None:
-        """Record the measurements rejected and the restarts of the estimator since the last period."""
-        counts = Counter({f"{stream} {reason}": n for (stream, reason), n in self.estimator.rejected.items()})
-        counts.update({f"estimator restarted, {reason}": n for reason, n in self.estimator.restarts.items()})
-        for what, times in (counts - self._rejected_measurements).items():
-            self.event_log.record(at, what, "", times)
-        self._rejected_measurements = counts
-
 
 def _latent(controller: Controller | None) -> Array | None:
     """The controller's latent; None where it has none."""
     latent = getattr(controller, "latent", None)
     return latent if latent is not None and np.size(latent) else None
+
+
+def _stopping_time(vessel: Vessel, limits: Limits) -> float:
+    """The stopping distance over the speed, s: half a ramp, and the time constant of the damping in surge."""
+    if limits.stopping_time is not None:
+        return limits.stopping_time
+    rate = vessel.effective().inv_tau_u
+    return limits.ramp / 2 + (min(1 / rate, MAX_STOPPING_TIME) if rate > 0 else MAX_STOPPING_TIME)
 
 
 def _latent_range(controller: Controller) -> tuple[Array, Array] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import Literal
 
 MAX_JUMP = 0.3
@@ -16,6 +17,14 @@ JUMP_TIME = 0.5
 
 WINDOW = 2.0
 """Time over which the message with the least delay is searched, s."""
+
+SPAN = 1024
+"""Sequence numbers remembered, to tell late messages from duplicates: three seconds of a boat's."""
+
+SPAN_MASK = (1 << SPAN) - 1
+
+FORMER_SESSIONS = 64
+"""Sessions of a sender remembered after it restarted."""
 
 
 class ClockSync:
@@ -57,35 +66,54 @@ class ClockSync:
         return now + max(self._offsets, default=math.nan)
 
 
+class SequenceWindow:
+    """Tells numbers seen from new ones in constant memory, by a bit for each of the last `SPAN`."""
+
+    def __init__(self) -> None:
+        self.last = -1
+        """The largest number so far."""
+        self._seen = 0
+
+    def add(self, number: int) -> Literal["new", "late", "duplicate"]:
+        """The kind of a number; one too old to tell is a duplicate."""
+        ahead = number - self.last
+        if ahead > 0:
+            self._seen = (self._seen << ahead | 1) & SPAN_MASK if ahead < SPAN else 1
+            self.last = number
+            return "new"
+        bit = 1 << -ahead if -ahead < SPAN else 0
+        if not bit or self._seen & bit:
+            return "duplicate"
+        self._seen |= bit
+        return "late"
+
+
 class SequenceCheck:
-    """Tells new messages from old by session and sequence number."""
+    """Tells new messages from old by session and sequence number, and a sender that restarted."""
 
     def __init__(self) -> None:
         self.session: int | None = None
-        self.last = -1
         self.lost = 0
         """Sequence numbers that have not arrived."""
-        self._seen: set[int] = set()
-        self._former: set[int] = set()
+        self._window = SequenceWindow()
+        # Without a bound, a sender that changes its number with every message would fill the memory.
+        self._former: deque[int] = deque(maxlen=FORMER_SESSIONS)
 
     def check(self, session: int, seq: int) -> Literal["new", "restarted", "late", "duplicate", "former session"]:
         """The kind of a message by its numbers; `restarted` is the first new one of a sender that restarted."""
-        if session in self._former:
-            return "former session"
-        restarted = self.session is not None and session != self.session
+        restarted = False
         if session != self.session:
+            if session in self._former:
+                return "former session"
             if self.session is not None:
-                self._former.add(self.session)
-            self.session, self.last, self._seen = session, seq - 1, set()
-        if seq <= self.last:
-            if seq in self._seen or seq < self.last - 1000:
-                return "duplicate"
-            self._seen.add(seq)
+                restarted = True
+                self._former.append(self.session)
+            self.session, self._window = session, SequenceWindow()
+            self._window.last = seq - 1
+        ahead = seq - self._window.last
+        kind = self._window.add(seq)
+        if kind == "new":
+            self.lost += ahead - 1
+        elif kind == "late":
             self.lost = max(0, self.lost - 1)
-            return "late"
-        self.lost += seq - self.last - 1
-        self.last = seq
-        self._seen.add(seq)
-        if len(self._seen) > 2000:
-            self._seen = {old for old in self._seen if old >= seq - 1000}
-        return "restarted" if restarted else "new"
+        return "restarted" if restarted else kind

@@ -14,7 +14,7 @@ Health is one of
 - `lost`: covariance beyond limits (`Sensors.lost_*`), or no measurement at all.
 
 A single outlier is rejected. A sensor with outliers for `Sensors.restart_after` may be right, so the filter restarts
-from the present measurements, and counts it. It also restarts when the clock was set.
+from the present measurements, and counts it. It also restarts when the clock was set, or the state is not finite.
 """
 
 from __future__ import annotations
@@ -51,6 +51,9 @@ RESUMED_COUNT = 5
 
 CLOCK_SET_COUNT = 50
 """Consecutive measurements of wrong time after which the clock counts as set."""
+
+LEAST_STD = 0.1
+"""Least standard deviation of a measurement, in those of `Sensors`: receivers are at times too sure of themselves."""
 
 MAX_PREDICTION = 60.0
 """Longest prediction past the last measurement, s."""
@@ -96,7 +99,7 @@ class Estimator:
         self.sensors = sensors or Sensors()
         self.rejected: Counter[tuple[Stream, str]] = Counter()
         """Rejected measurements of each sensor by reason: `not a number`, `duplicate`, `out of order`, `late`,
-        `ahead of time`, `outlier`."""
+        `ahead of time`, `outlier`, `not finite`."""
         self.accepted: Counter[Stream] = Counter()
         """Accepted measurements of each sensor."""
         self.restarts: Counter[str] = Counter()
@@ -115,11 +118,11 @@ class Estimator:
 
     def position(self, time: float, position: ArrayLike, std: float | None = None) -> bool:
         """Take a fix (x, y) in m, with its standard deviation where the receiver gives one; whether it was used."""
-        return self._take("position", time, position, 2, self.sensors.position if std is None else std)
+        return self._take("position", time, position, 2, self._std(self.sensors.position, std))
 
     def heading(self, time: float, psi: float, std: float | None = None) -> bool:
         """Take a heading in rad; whether it was used."""
-        return self._take("heading", time, psi, 1, self.sensors.heading if std is None else std)
+        return self._take("heading", time, psi, 1, self._std(self.sensors.heading, std))
 
     def gyro(self, time: float, rate: float) -> bool:
         """Take a yaw rate in rad/s; whether it was used."""
@@ -151,6 +154,12 @@ class Estimator:
             reason=reason,
         )
 
+    def _std(self, usual: float, std: Any) -> Any:
+        """The standard deviation of a measurement that states `std`, of any type, or none."""
+        if std is None:
+            return usual
+        return max(std, LEAST_STD * usual) if isinstance(std, float | int) and std > 0 else std
+
     def _take(self, stream: Stream, time: Any, value: Any, size: int, std: Any) -> bool:
         """Use a measurement or reject it, whatever its type."""
         try:
@@ -167,9 +176,16 @@ class Estimator:
             return self._reject(stream, mistimed)
         self._mistimed = 0
         self._latest[stream] = m.time
-        if self._filter is None:
-            self._initialize(m)
-        elif not self._insert(m):
+        try:
+            used = self._initialize(m) if self._filter is None else self._insert(m)
+            sound = self._filter is None or math.isfinite(self._filter.mean.sum() + self._filter.covariance.sum())
+        except (np.linalg.LinAlgError, OverflowError):
+            sound = False
+        if not sound:
+            self._restart("not finite")
+            return self._reject(stream, "not finite")
+        if not used:
+            assert self._filter is not None
             self._reject(stream, "outlier")
             duration = m.time - self._filter.outlier_since.get(stream, m.time)
             if stream != "acceleration" and duration >= self.sensors.restart_after:
@@ -197,12 +213,13 @@ class Estimator:
         resumed = self._mistimed >= RESUMED_COUNT and m.time <= now + MAX_PREDICTION
         return "" if m.time <= now + self.sensors.max_delay or resumed else "ahead of time"
 
-    def _initialize(self, m: Measurement) -> None:
+    def _initialize(self, m: Measurement) -> bool:
         self._first[m.stream] = m
         position, heading = self._first.get("position"), self._first.get("heading")
         if position and heading and abs(position.time - heading.time) <= self.sensors.max_delay:
             rate = self._first["gyro"].value[0] if "gyro" in self._first else 0.0
             self._filter = initialize(position, heading, rate, self.sensors)
+        return True
 
     def _insert(self, m: Measurement) -> bool:
         """Use a measurement at its own time, and the later ones again."""

@@ -7,9 +7,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
+import numpy as np
+
+from anyhull.backend import Array
+from anyhull.reference import Reference
 from anyhull.schema import check_types, require
 
 Point = tuple[float, float]
+
+
+MOST_CORNERS = 500
+"""Of a polygon."""
 
 
 class Fence(Protocol):
@@ -48,6 +56,7 @@ class Polygon:
 
     def __post_init__(self) -> None:
         check_types(self)
+        require(self, "corners", len(self.corners) <= MOST_CORNERS, f"at most {MOST_CORNERS}")
         sides = self._sides()
         area = sum(a[0] * b[1] - b[0] * a[1] for a, b in sides) / 2
         require(self, "corners", len(self.corners) >= 3 and area != 0, "three or more that enclose some water")
@@ -68,6 +77,44 @@ class Polygon:
 
     def _sides(self) -> list[tuple[Point, Point]]:
         return list(pairwise((*self.corners, *self.corners[:1])))
+
+
+@dataclass(frozen=True, eq=False)
+class Corridor:
+    """The water within a distance of some points: the default fence of a mission."""
+
+    points: Array
+    """m, (n, 2)."""
+    radius: float
+    """m."""
+
+    def margin(self, x: float, y: float) -> float:
+        """Distance of a position to the edge of the corridor, m; negative outside."""
+        dx, dy = (self.points - (x, y)).T
+        return self.radius - math.sqrt(np.min(dx * dx + dy * dy))
+
+    def with_way(self, start: Point, end: Point) -> Corridor:
+        """The corridor with the straight way between two points."""
+        way = np.linspace(start, end, 2 + int(math.dist(start, end)))
+        return Corridor(np.concatenate([self.points, way]), self.radius)
+
+
+def around(reference: Reference, radius: float) -> Corridor:
+    """The corridor of `radius` m about a reference."""
+    path = reference.at(np.linspace(0.0, reference.duration, min(100_000, 2 + int(reference.duration / 0.5))))
+    # A point a metre is enough, and a reference of many laps passes each many times.
+    return Corridor(np.unique(np.round(path[:, :2], 0), axis=0), radius)
+
+
+@dataclass(frozen=True)
+class Within:
+    """The water inside all of several fences."""
+
+    fences: tuple[Fence, ...]
+
+    def margin(self, x: float, y: float) -> float:
+        """Distance of a position to the nearest fence, m; negative outside any."""
+        return min(fence.margin(x, y) for fence in self.fences)
 
 
 def _cross(a: Point, b: Point, c: Point, d: Point) -> bool:

@@ -54,6 +54,9 @@ ADAPTATION_RATE, MAX_PROCESS_NOISE = 0.15, 10.0
 MAX_ACCELERATION = 20.0
 """Acceleration above which an accelerometer's measurement is an outlier, m/s²: more than any boat has."""
 
+MAX_YAW_STEP, MAX_YAW_ACCELERATION = 0.5, 20.0
+"""Change of the measured yaw rate above which it is an outlier: rad/s, plus rad/s² since the last one."""
+
 MAX_STEP = 0.1
 """Longest step of the prediction, s."""
 
@@ -230,15 +233,19 @@ def update(state: FilterState, m: Measurement, sensors: Sensors) -> bool:
     """Predict to a measurement and use it unless it is an outlier; whether it was used."""
     used = True
     if m.stream == "gyro":
-        # The rate over an interval is the mean of those at its ends, if it was measured at both.
-        if m.time - state.accepted.get("gyro", -math.inf) <= MAX_STEP:
-            state.gyro = (state.gyro + m.value[0]) / 2
-        predict(state, m.time, sensors)
-        state.gyro = m.value[0]
+        since = m.time - state.accepted.get("gyro", -math.inf)
+        used = abs(m.value[0] - state.gyro) <= MAX_YAW_STEP + MAX_YAW_ACCELERATION * since
+        if used:
+            # The rate over an interval is the mean of those at its ends, if it was measured at both.
+            if since <= MAX_STEP:
+                state.gyro = (state.gyro + m.value[0]) / 2
+            predict(state, m.time, sensors)
+            state.gyro = m.value[0]
     elif m.stream == "acceleration":
         used = max(map(abs, m.value)) <= MAX_ACCELERATION
         if used:
-            state.acceleration = tuple((a + b) / 2 for a, b in zip(state.acceleration, m.value, strict=True))
+            if m.time - state.accepted.get("acceleration", -math.inf) <= MAX_STEP:
+                state.acceleration = tuple((a + b) / 2 for a, b in zip(state.acceleration, m.value, strict=True))
             predict(state, m.time, sensors)
             state.acceleration = m.value
     else:

@@ -4,8 +4,9 @@ For any input, the command is three finite numbers in [-1, 1], on no axis furthe
 one, and no input raises an error.
 
 Reactions, from mild to severe: `run` passes the command on, limited in size and step; `hold` repeats the last one;
-`ramp` goes to zero in proportion, from full in `Limits.ramp`; `handover` ramps down too and leaves the boat to the
-operator. Of several faults the most severe reaction counts.
+`failsafe` passes commands too, of a controller that follows the failure action `Limits.on_failure`; `ramp` goes to
+zero in proportion, from full in `Limits.ramp`; `handover` ramps down too and leaves the boat to the operator. Of
+several faults the most severe reaction counts. With `on_failure = "drift"` a handover takes the place of `failsafe`.
 
 | fault | condition | reaction | after a time |
 | --- | --- | --- | --- |
@@ -16,96 +17,62 @@ operator. Of several faults the most severe reaction counts.
 | `dead_reckoning` | the estimator is dead reckoning | run | ramp after `dead_reckoning` |
 | `overrun` | a period took more than 1.5 of `period` | run | ramp after `overrun`, late by that much or in a row |
 | `rate` | the controller's command moved by more than `step` | run, in steps | ramp after `chatter` in a row |
-| `fence` | the position is outside the fence | handover | |
+| `fence` | outside, or would be before it has stopped | failsafe | handover after `handover_after` |
 | `out_of_distribution` | latent or dynamics estimate outside its range | run | handover after `out_of_distribution` |
+| `arming` | a check before the first command has failed | ramp | |
+| `uplink` | the boat has not confirmed a command for `uplink` | ramp | |
+| `off_path` | further than `off_path` from the reference | failsafe | |
+| `no_progress` | high command without progress for `no_progress` | handover | |
+| `mismatch` | the boat reports other commands than it was sent | run | handover after `mismatch` |
+| `thruster` | the thrusters that are left cannot steer the boat | handover | |
+| `battery`, `leak` | charge below `battery`; water in the hull | failsafe | |
+| `tilt` | roll or pitch beyond `tilt` | run | handover after `tilt_time` |
+| `operator` | the operator's switch is at manual or stop | handover, at once | |
+
+The last nine are the caller's to find (`anyhull.onboard.autopilot`); the guard has the reactions.
 
 Recovery. A hold ends with its fault; the hold of successive faults lasts at most `hold`. A ramp ends after `settle`
-without a fault that calls for more than `run`. A ramp of `handover_after` becomes a handover, except before the first
-`run`, while the boat waits for its sensors. A handover is permanent: only `Guard.rearm` ends it, and not during a
+without a fault that calls for it. A ramp of `handover_after` becomes a handover, except before the first `run`, while
+the boat waits for its sensors. A failsafe and a handover are permanent: only `Guard.rearm` ends them, and not during a
 fault. Recovery starts from the command then sent, in steps. After the boat's own watchdog has stopped the thrusters,
-the steps start from zero: `Guard.thrusters_stopped`.
+the steps start from zero: `Guard.thrusters_stopped`. Under manual control the command follows the operator's, so that
+the return is without a bump.
 
-Each fault leaves an `Event` when it begins and when it clears, and so does each change of reaction.
+Each fault leaves an `Event` when it begins and when it clears, and so does each change of reaction. Before the first
+`run` one event `arming` states what is missing, whenever that changes.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from anyhull.backend import Array
-from anyhull.dynamics import PERIOD
-from anyhull.errors import InputError
+from anyhull.onboard.checks import (
+    TIME_TOLERANCE,
+    Bounds,
+    EstimatedState,
+    Fault,
+    brief,
+    check_range,
+    check_state,
+    checked,
+    numbers,
+)
 from anyhull.onboard.fence import Fence
-from anyhull.schema import check_types, require
+from anyhull.onboard.limits import Limits
 
-Reaction = Literal["run", "hold", "ramp", "handover"]
-Fault = Literal[
-    "command", "state", "clock", "lost", "dead_reckoning", "overrun", "rate", "fence", "out_of_distribution"
-]
+Reaction = Literal["run", "hold", "failsafe", "ramp", "handover"]
+SEVERITY: dict[Reaction, int] = {"run": 0, "hold": 1, "failsafe": 2, "ramp": 3, "handover": 4}
 
-SEVERITY: dict[Reaction, int] = {"run": 0, "hold": 1, "ramp": 2, "handover": 3}
+FOLLOW_LOST = ("command", "state")
+"""Faults that a lost state implies."""
 
 OVERRUN = 1.5
 """Periods between two commands above which the loop has overrun."""
-
-TIME_TOLERANCE = 1e-3
-"""Rounding of clocks, s."""
-
-Bounds = tuple[ArrayLike, ArrayLike]
-"""Least and largest values, each of shape (n,)."""
-
-
-class EstimatedState(Protocol):
-    """The state that the guard checks; `anyhull.onboard.Estimate` is one."""
-
-    @property
-    def time(self) -> float: ...
-    @property
-    def pose(self) -> Array: ...
-    @property
-    def velocity(self) -> Array: ...
-    @property
-    def health(self) -> str: ...
-    @property
-    def reason(self) -> str: ...
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Thresholds of the guard; seconds where no unit is named."""
-
-    step: float = 0.5
-    """Largest change of the command on an axis in one period."""
-    ramp: float = 1.0
-    """Duration of a ramp from full command to zero."""
-    hold: float = 0.5
-    """Longest hold of the last command."""
-    settle: float = 1.0
-    """Time without a fault after which a ramp ends."""
-    handover_after: float = 10.0
-    """Duration of a ramp after which the boat is handed over."""
-    max_age: float = 0.3
-    """Largest difference between the time of the state and now."""
-    dead_reckoning: float = 5.0
-    """Longest run by dead reckoning."""
-    overrun: float = 0.5
-    """Largest delay of the loop, or of consecutive overruns."""
-    chatter: float = 3.0
-    """Longest run in which the controller's command moves by more than `step` in every period."""
-    out_of_distribution: float = 2.0
-    """Longest run with latent or dynamics estimate outside their ranges."""
-    period: float = PERIOD
-    """Between two commands."""
-
-    def __post_init__(self) -> None:
-        check_types(self)
-        for field in self.__dataclass_fields__:
-            require(self, field, getattr(self, field) > 0, "positive")
 
 
 class Event(NamedTuple):
@@ -114,7 +81,7 @@ class Event(NamedTuple):
     time: float
     """The caller's now; the guard's own count of time where that was no number."""
     what: str
-    """A fault, or `reaction` where that changed."""
+    """A fault, `reaction` where that changed, or `arming`."""
     detail: str
     """The condition, `cleared`, or the new reaction and its reason."""
 
@@ -140,15 +107,21 @@ class Guard:
         fence: Fence | None = None,
         latent_range: Bounds | None = None,
         dynamics_range: Bounds | None = None,
+        stopping_time: float = 0.0,
     ) -> None:
-        """`latent_range` and `dynamics_range` bound the latent and the estimate of e in training; None: no check."""
+        """`latent_range` and `dynamics_range` bound the latent and the estimate of e in training; None: no check.
+
+        `stopping_time` is the boat's stopping distance over its speed, s.
+        """
         self.limits = limits or Limits()
         self.fence = fence
-        self._latent_range = _checked("latent_range", latent_range)
-        self._dynamics_range = _checked("dynamics_range", dynamics_range)
+        self.stopping_time = stopping_time
+        self._latent_range = checked("latent_range", latent_range)
+        self._dynamics_range = checked("dynamics_range", dynamics_range)
         self.events: deque[Event] = deque(maxlen=1000)
         """The last thousand."""
         li = self.limits
+        failed: Reaction = "handover" if li.on_failure == "drift" else "failsafe"
         self._rules: dict[Fault, tuple[Reaction, float, Reaction]] = {
             "command": ("hold", li.hold, "ramp"),
             "state": ("hold", li.hold, "ramp"),
@@ -157,8 +130,18 @@ class Guard:
             "dead_reckoning": ("run", li.dead_reckoning, "ramp"),
             "overrun": ("run", li.overrun, "ramp"),
             "rate": ("run", li.chatter, "ramp"),
-            "fence": ("handover", 0.0, "handover"),
+            "fence": (failed, li.handover_after, "handover"),
             "out_of_distribution": ("run", li.out_of_distribution, "handover"),
+            "arming": ("ramp", 0.0, "ramp"),
+            "uplink": ("ramp", 0.0, "ramp"),
+            "off_path": (failed, 0.0, failed),
+            "no_progress": ("handover", 0.0, "handover"),
+            "mismatch": ("run", li.mismatch, "handover"),
+            "thruster": ("handover", 0.0, "handover"),
+            "battery": (failed, 0.0, failed),
+            "leak": (failed, 0.0, failed),
+            "tilt": ("run", li.tilt_time, "handover"),
+            "operator": ("handover", 0.0, "handover"),
         }
         self.reset()
 
@@ -173,41 +156,63 @@ class Guard:
         self._fault_since: dict[Fault, float] = {}
         self._reaction_since = 0.0
         self._clear_since: float | None = None
-        self._has_run = False
+        self.has_run = False
+        """Whether the boat has been armed: all checks had passed."""
+        self._failed = False
+        self._missing: set[Fault] = set()
 
     def step(
-        self, now: Any, command: Any, state: EstimatedState | None, latent: Any = None, dynamics: Any = None
+        self,
+        now: Any,
+        command: Any,
+        state: EstimatedState | None,
+        latent: Any = None,
+        dynamics: Any = None,
+        conditions: Mapping[Fault, str] | None = None,
+        manual: Array | None = None,
     ) -> Decision:
-        """The command for the coming period, from the controller's, at `now` (s) in the clock of the state."""
+        """The command for the coming period, from the controller's, at `now` (s) in the clock of the state.
+
+        `conditions` are the faults that the caller has found, with their details; `manual` is the operator's command
+        while he steers.
+        """
         faults = self._check_clock(now)
-        requested = _numbers(command, 3)
+        requested = numbers(command, 3)
         if requested is None:
-            faults["command"] = f"{_brief(command)} is not three finite numbers"
+            faults["command"] = f"{brief(command)} is not three finite numbers"
         else:
             requested = np.clip(requested, -1.0, 1.0)
             if self._requested is not None and (moved := np.abs(requested - self._requested).max()) > self.limits.step:
                 faults["rate"] = f"command moved by {moved:.2g} in a period"
         self._requested = requested
-        faults |= self._check_state(state) | self._check_distribution(latent, dynamics)
+        faults |= check_state(state, self._now, self.limits.max_age, self.fence, self.stopping_time)
+        faults |= check_range("dynamics", dynamics, self._dynamics_range)
+        faults |= check_range("latent", latent, self._latent_range) | dict(conditions or {})
         events = self._track(faults)
 
         wanted: Reaction = "run"
         for fault, since in self._fault_since.items():
             first, duration, then = self._rules[fault]
-            wanted = max(wanted, then if self._lasted(since, duration) else first, key=SEVERITY.__getitem__)
+            its = then if self._lasted(since, duration) else first
+            self._failed = self._failed or (its == "failsafe" and self.has_run)
+            wanted = max(wanted, its, key=SEVERITY.__getitem__)
         reaction = self._react(wanted)
-        waiting = {"ramp": "settling", "handover": "waiting to be rearmed"}.get(reaction, "")
+        rearm = "waiting to be rearmed"
+        waiting = {"ramp": "settling", "handover": rearm, "failsafe": rearm}.get(reaction, "")
         reason = "; ".join(f"{fault}: {detail}" for fault, detail in faults.items()) or waiting
         if reaction != self.reaction:
             self.reaction, self._reaction_since, self._clear_since = reaction, self._time, None
             events.append(self._event("reaction", f"{reaction}: {reason or 'no fault'}"))
-        self._has_run = self._has_run or reaction == "run"
+        self.has_run = self.has_run or reaction == "run"
         self.events.extend(events)
-        return Decision(self._send(requested), reaction, reason, tuple(events))
+        if manual is not None and (given := numbers(manual, 3)) is not None:
+            return Decision(self._toward(given), reaction, reason, tuple(events))
+        return Decision(self._send(requested, "operator" in faults), reaction, reason, tuple(events))
 
     def rearm(self) -> bool:
-        """End a handover unless there is a fault; whether the guard passes commands again."""
-        if self.reaction == "handover" and not self._fault_since:
+        """End a failsafe or a handover unless there is a fault; whether the guard passes commands again."""
+        if self.reaction in ("failsafe", "handover") and not self._fault_since:
+            self._failed = False
             self._switch("run", "rearmed")
         return self.reaction == "run"
 
@@ -229,53 +234,17 @@ class Guard:
 
     def _check_clock(self, now: Any) -> dict[Fault, str]:
         """Advance the time; a clock that stops or is set back counts as one period, a jump as a minute at most."""
-        number = _numbers(now, None)
+        number = numbers(now, None)
         before, self._now = self._now, None if number is None else float(number)
         period = self.limits.period
         passed = period if self._now is None or before is None else self._now - before
         self._time += min(passed, 60.0) if passed > 0 else period
         self._delay = min(passed, 60.0) - period
         if self._now is None:
-            return {"clock": f"{_brief(now)} is not a time"}
+            return {"clock": f"{brief(now)} is not a time"}
         if passed <= 0:
             return {"clock": f"{-passed:.3g} s before the last"}
         return {"overrun": f"{passed:.3g} s since the last command"} if passed > OVERRUN * period else {}
-
-    def _check_state(self, state: Any) -> dict[Fault, str]:
-        if state is None:
-            return {"state": "missing"}
-        pose, velocity = _numbers(getattr(state, "pose", None), 3), _numbers(getattr(state, "velocity", None), 3)
-        time = _numbers(getattr(state, "time", None), None)
-        health, reason = _brief(getattr(state, "health", None)), _brief(getattr(state, "reason", ""))
-        faults: dict[Fault, str] = {}
-        if health == "dead reckoning":
-            faults["dead_reckoning"] = reason
-        elif health != "ok":
-            faults["lost"] = f"{health}, {reason}"
-        if pose is None or velocity is None or time is None:
-            faults["state"] = "not finite"
-            return faults
-        if self._now is not None and abs(self._now - float(time)) > self.limits.max_age + TIME_TOLERANCE:
-            faults["state"] = f"{self._now - float(time):.2g} s old"
-        x, y, _ = pose.tolist()
-        # A margin that is not a number is outside too.
-        if self.fence is not None and not (margin := self.fence.margin(x, y)) >= 0:
-            faults["fence"] = f"{-margin:.2f} m outside"
-        return faults
-
-    def _check_distribution(self, latent: Any, dynamics: Any) -> dict[Fault, str]:
-        checks = (("latent", latent, self._latent_range), ("dynamics", dynamics, self._dynamics_range))
-        for name, value, bounds in checks:
-            if value is None or bounds is None:
-                continue
-            low, high = bounds
-            numbers = _numbers(value, low.size)
-            if numbers is None:
-                return {"out_of_distribution": f"{name} not {low.size} finite numbers"}
-            for i in np.flatnonzero((numbers < low) | (numbers > high)):
-                detail = f"{name}[{i}] = {numbers[i]:.3g} outside [{low[i]:.3g}, {high[i]:.3g}]"
-                return {"out_of_distribution": detail}
-        return {}
 
     def _track(self, faults: dict[Fault, str]) -> list[Event]:
         """Store since when each fault lasts; the events of those that clear and begin."""
@@ -286,62 +255,50 @@ class Guard:
         for fault in begun:
             # An overrun began when the command was due.
             self._fault_since[fault] = self._time - (self._delay if fault == "overrun" else 0.0)
+        if not self.has_run:
+            # Without a state there is no command either.
+            missing = {f: detail for f, detail in faults.items() if "lost" not in faults or f not in FOLLOW_LOST}
+            if set(missing) == self._missing:
+                return []
+            self._missing = set(missing)
+            return [self._event("arming", "; ".join(f"{f}: {missing[f]}" for f in missing) or "all checks passed")]
         return [self._event(f, "cleared") for f in cleared] + [self._event(f, faults[f]) for f in begun]
 
     def _react(self, wanted: Reaction) -> Reaction:
         """The reaction that follows the present one, by the rules of recovery."""
-        if "handover" in (self.reaction, wanted):
+        if "handover" in (self.reaction, wanted) and (self.has_run or self.reaction == "handover"):
             return "handover"
+        running: Reaction = "failsafe" if self._failed else "run"
         if self.reaction == "ramp":
-            if self._has_run and self._lasted(self._reaction_since, self.limits.handover_after):
+            if self.has_run and self._lasted(self._reaction_since, self.limits.handover_after):
                 return "handover"
-            if wanted != "run":
+            clear = wanted == "run" or (wanted == "failsafe" and self.has_run)
+            if not clear:
                 self._clear_since = None
             elif self._clear_since is None:
                 self._clear_since = self._time
             settled = self._clear_since is not None and self._lasted(self._clear_since, self.limits.settle)
-            return "run" if settled else "ramp"
-        held = self.reaction == wanted == "hold" and self._lasted(self._reaction_since, self.limits.hold)
-        return "ramp" if held else wanted
+            return running if settled else "ramp"
+        if wanted == "hold":
+            return (
+                "ramp" if self.reaction == "hold" and self._lasted(self._reaction_since, self.limits.hold) else "hold"
+            )
+        return running if wanted == "run" else wanted
 
     def _lasted(self, since: float, duration: float) -> bool:
         return self._time - since >= duration - TIME_TOLERANCE
 
-    def _send(self, requested: Array | None) -> Array:
+    def _send(self, requested: Array | None, at_once: bool) -> Array:
         """The next command, by the reaction."""
         li, largest = self.limits, np.abs(self._sent).max()
-        if self.reaction == "run" and requested is not None:
-            target = requested
-        elif self.reaction in ("run", "hold"):
-            target = self._sent
-        else:
-            by = min(li.step, li.period / li.ramp)
-            target = self._sent * (1 - by / largest) if largest > by + 1e-9 else np.zeros(3)
-        self._sent = np.clip(np.clip(target, self._sent - li.step, self._sent + li.step), -1.0, 1.0)
+        if self.reaction in ("run", "failsafe") and requested is not None:
+            return self._toward(requested)
+        if self.reaction in ("run", "hold", "failsafe"):
+            return self._toward(self._sent)
+        by = li.step if at_once else min(li.step, li.period / li.ramp)
+        return self._toward(self._sent * (1 - by / largest) if largest > by + 1e-9 else np.zeros(3))
+
+    def _toward(self, target: Array) -> Array:
+        step = self.limits.step
+        self._sent = np.clip(np.clip(target, self._sent - step, self._sent + step), -1.0, 1.0)
         return self._sent.copy()
-
-
-def _numbers(value: Any, size: int | None) -> Array | None:
-    """Finite numbers of shape (size,), or () for None; None for any other value."""
-    try:
-        array = np.asarray(value)
-        if array.dtype.kind not in "iuf" or array.shape != (() if size is None else (size,)):
-            return None
-        array = array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return array if np.isfinite(array).all() else None
-
-
-def _brief(value: Any) -> str:
-    """A value on one line of a log."""
-    return " ".join((value if isinstance(value, str) else repr(value)).split())[:60]
-
-
-def _checked(name: str, bounds: Bounds | None) -> tuple[Array, Array] | None:
-    if bounds is None:
-        return None
-    low, high = (np.asarray(bound, dtype=np.float64) for bound in bounds)
-    if low.ndim != 1 or low.shape != high.shape or not (low <= high).all():
-        raise InputError(f"{name} of shapes {low.shape}, {high.shape}: must be two rows of numbers, the lower first")
-    return low, high

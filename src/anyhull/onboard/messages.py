@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
+from typing import Literal
 
 from anyhull import schema
 from anyhull.errors import InputError
+from anyhull.thrusters import MAX_THRUSTERS
 
-VERSION = 1
+VERSION = 2
 """Of the messages. A receiver accepts its own version only, and ignores unknown keys."""
 
 MAX_BYTES = 1400
@@ -17,8 +20,27 @@ MAX_BYTES = 1400
 MAX_INTEGER = 2**53
 """Bound of session and sequence numbers: integers that every JSON reader keeps exact."""
 
-MAX_THRUSTERS = 32
-"""Thrusters of a message."""
+TURN = 2 * math.pi
+
+RANGES: dict[str, tuple[float, float]] = {
+    "time": (-1e11, 1e11),
+    "position.x": (-1e6, 1e6),
+    "position.y": (-1e6, 1e6),
+    "position.std": (1e-4, 1e3),
+    "heading.psi": (-2 * TURN, 2 * TURN),
+    "heading.std": (1e-5, TURN),
+    "gyro.rate": (-20.0, 20.0),
+    "acceleration.x": (-100.0, 100.0),
+    "acceleration.y": (-100.0, 100.0),
+    "status.thrusters": (-1.0, 1.0),
+    "status.thrust": (-2.0, 2.0),
+    "battery.charge": (0.0, 1.0),
+    "tilt.roll": (-math.pi, math.pi),
+    "tilt.pitch": (-math.pi, math.pi),
+    "command.thrusters": (-1.0, 1.0),
+    "command.angles": (-2 * TURN, 2 * TURN),
+}
+"""Physical range of each number, in the units of its field; of a field of all messages without a type."""
 
 
 class BadMessage(ValueError):
@@ -87,6 +109,44 @@ class Status(Message):
     """Whether the watchdog holds the thrusters at zero."""
     accepted: int
     """`seq` of the last command accepted, or -1."""
+    thrust: tuple[float, ...] | None = None
+    """What each thruster gives by its own measurement (current or speed of the motor), as a fraction of its largest
+    thrust in that direction; None where no thruster is measured."""
+
+
+@dataclass(frozen=True)
+class Battery(Message):
+    """The charge of the battery, boat to pilot."""
+
+    charge: float
+    """Fraction of a full battery."""
+
+
+@dataclass(frozen=True)
+class Leak(Message):
+    """The leak sensor, boat to pilot."""
+
+    water: bool
+    """Whether there is water in the hull."""
+
+
+@dataclass(frozen=True)
+class Tilt(Message):
+    """Roll and pitch, boat to pilot."""
+
+    roll: float
+    """rad."""
+    pitch: float
+    """rad."""
+
+
+@dataclass(frozen=True)
+class Operator(Message):
+    """The position of the operator's switch, boat to pilot: sent at every change and at least once a second."""
+
+    mode: Literal["auto", "manual", "stop"]
+    """`auto`: the pilot steers. `manual`: the operator steers, the board ignores commands. `stop`: thrusters at zero.
+    A change to `auto` from one of the others rearms the pilot."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +160,8 @@ class Command(Message):
 
 
 TYPES: dict[str, type[Message]] = {
-    kind.__name__.lower(): kind for kind in (Position, Heading, Gyro, Acceleration, Status, Command)
+    kind.__name__.lower(): kind
+    for kind in (Position, Heading, Gyro, Acceleration, Status, Battery, Leak, Tilt, Operator, Command)
 }
 """Messages by their `type`."""
 
@@ -145,17 +206,20 @@ def _parse_int(digits: str) -> float:
 
 
 def _check(message: Message) -> None:
-    """Raise for a number outside its limits, which the types do not state."""
+    """Raise for a number outside its range, which the types do not state."""
+    kind = type(message).__name__.lower()
     for name, value in vars(message).items():
-        numbers = value if isinstance(value, tuple) else (value,)
-        if len(numbers) > MAX_THRUSTERS:
+        if isinstance(value, tuple) and len(value) > MAX_THRUSTERS:
             raise BadMessage(f"{name}: must be at most {MAX_THRUSTERS} numbers")
         if type(value) is int and not -1 <= value < MAX_INTEGER:
             raise BadMessage(f"{name}: must be from -1 to 2**53 - 1")
-        if any(type(number) is float and abs(number) >= 1e300 for number in numbers):
-            raise BadMessage(f"{name}: must be below 1e300")
-    if isinstance(message, Command):
-        if len(message.thrusters) != len(message.angles):
-            raise BadMessage("angles: must be one for each thruster")
-        if any(abs(command) > 1 for command in message.thrusters):
-            raise BadMessage("thrusters: must be in [-1, 1]")
+        bounds = RANGES.get(f"{kind}.{name}") or RANGES.get(name)
+        if bounds is None or value is None:
+            continue
+        low, high = bounds
+        if not all(low <= number <= high for number in (value if isinstance(value, tuple) else (value,))):
+            raise BadMessage(f"{name}: must be from {low:.5g} to {high:.5g}")
+    if isinstance(message, Command) and len(message.thrusters) != len(message.angles):
+        raise BadMessage("angles: must be one for each thruster")
+    if isinstance(message, Status) and message.thrust is not None and len(message.thrust) != len(message.thrusters):
+        raise BadMessage("thrust: must be one for each thruster")

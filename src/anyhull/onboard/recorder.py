@@ -1,44 +1,41 @@
-"""The record of a run, written line by line: a pilot that is killed loses at most its last period.
+"""The record of a run: a journal while it lasts, and the log that is made of it.
 
-The first line describes the run; then follow one line for each period and one for each event. Each is passed to the
-operating system at once, so it survives the process. The file is locked while a pilot writes to it.
+A journal has one line for each period, [time, progress, following, state, reference, command, current, latent] without
+the inner brackets, one for each event, and every ten seconds one with the loop's statistics. The first line of a
+segment describes the run, and the last line of the journal says how the run ended; where that is missing, the pilot was
+killed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
-from itertools import groupby
+import tempfile
+from array import array
+from collections import deque
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from anyhull.backend import Array
-from anyhull.errors import InputError
-from anyhull.log import Log, Recorder
+from anyhull.errors import InputError, RunError
+from anyhull.log import Log
+from anyhull.onboard import journal
 from anyhull.onboard.autopilot import Autopilot, StepRecord
-from anyhull.schema import decode
+from anyhull.onboard.event_log import CAPACITY
+from anyhull.onboard.journal import Journal
+from anyhull.schema import FieldError
 
-FORMAT = 2
+FORMAT = 3
 """Version of the file format."""
 
-State = tuple[float, float, float, float, float, float]
+COLUMNS = 20
+"""Numbers of a period before the latent."""
 
+LARGEST = 1e9
+"""Largest number of a period; a larger one is damage."""
 
-@dataclass(frozen=True)
-class Period:
-    """One line of a journal: what the log holds of a period, and whether the boat followed the reference."""
-
-    time: float
-    state: State
-    reference: State
-    command: tuple[float, float, float]
-    current: tuple[float, float]
-    latent: tuple[float, ...] | None
-    following: bool
+PERIOD_LINE = "[%.3f,%.3f,%d" + ",%.7g" * (COLUMNS - 3)
 
 
 def describe(autopilot: Autopilot) -> dict[str, Any]:
@@ -48,121 +45,207 @@ def describe(autopilot: Autopilot) -> dict[str, Any]:
 
 
 class RunRecorder:
-    """Records an autopilot's run from its first valid state on, and keeps a journal of it at `path`."""
+    """Records an autopilot's run from its first valid state on in a journal at `path`, by default a temporary one."""
 
     def __init__(self, autopilot: Autopilot, path: Path | None = None, about: dict[str, Any] | None = None) -> None:
         """`about` is added to the description of the run."""
         self._autopilot = autopilot
-        self._about = describe(autopilot) | (about or {})
-        self._periods: list[Period] = []
         self._began: float | None = None
         self._events = autopilot.event_log.total
-        self._file: IO[str] | None = None
-        if path is not None:
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = path.open("x", encoding="utf-8", buffering=1)
-            except OSError as error:
-                raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-            _lock(self._file)
-        self._write({"format": FORMAT, "about": self._about}, 0.0)
+        self._dropped = self._invalid = 0
+        self._folder = tempfile.TemporaryDirectory(prefix="anyhull-") if path is None else None
+        path = Path(self._folder.name, "run.jsonl") if self._folder else path
+        assert path is not None
+        header = _line({"format": FORMAT, "about": describe(autopilot) | (about or {})})
+        if len(header) > journal.MAX_LINE:
+            raise InputError(f"about: {len(header)} bytes as JSON: must be at most {journal.MAX_LINE}")
+        self._journal = Journal(path, header)
+
+    @property
+    def dropped(self) -> int:
+        """Lines of the journal that were lost."""
+        return self._journal.dropped + self._invalid
 
     def add(self, step: StepRecord, now: float) -> None:
         """Record a period at the caller's time, since the boat's clock may be set."""
-        log = self._autopilot.event_log
-        for event in log.since(self._events):
-            self._write({"event": event}, step.time)
-        self._events = log.total
+        self._report(step.time)
+        self._write_events()
         if not step.estimate.valid:
             return
         self._began = now if self._began is None else self._began
-        period = Period(
-            time=now - self._began,
-            state=_numbers(step.estimate.state),
-            reference=_numbers(step.reference),
-            command=_numbers(step.decision.command),
-            current=_numbers(step.estimate.current),
-            latent=None if step.latent is None or not np.isfinite(step.latent).all() else _numbers(step.latent),
-            # Before "under way" the boat holds its start; while it is stopped, the reference waits.
-            following=step.phase == "under way" and step.decision.reaction in ("run", "hold"),
-        )
-        self._periods.append(period)
-        self._write(vars(period), step.time)
-
-    def close(self) -> None:
-        """Close the journal."""
-        if self._file is not None:
-            with suppress(OSError):
-                self._file.close()
-            self._file = None
-
-    def log(self) -> Log:
-        """The whole run; states and currents are the boat's estimates."""
-        events = self._autopilot.event_log
-        counts = {"event_counts": dict(events.counts), "received": dict(self._autopilot.received)}
-        return _log(self._periods, self._about | counts, events.events)
-
-    def _write(self, line: dict[str, Any], time: float) -> None:
-        if self._file is None:
+        # Before "under way" the boat holds its start; while it is stopped, the reference waits.
+        following = step.phase == "under way" and step.decision.reaction in ("run", "hold")
+        parts = (step.estimate.state, step.reference, step.decision.command, step.estimate.current)
+        numbers = (now - self._began, step.progress, following, *(n for part in parts for n in part.tolist()))
+        if not all(abs(number) <= LARGEST for number in numbers):
+            self._invalid += 1
             return
-        try:
-            self._file.write(json.dumps(line) + "\n")
-        except OSError as error:  # a full disk must not stop the boat
-            self.close()
-            self._autopilot.event_log.record(time, "journal ends", str(error))
+        latent = step.latent if step.latent is not None and np.isfinite(step.latent).all() else ()
+        self._journal.write(((PERIOD_LINE % numbers) + "".join(f",{n:.7g}" for n in latent) + "]\n").encode())
+
+    def note(self, statistics: dict[str, float]) -> None:
+        """Record the loop's statistics so far."""
+        self._journal.write(_line({"loop": statistics}))
+
+    def close(self, ended: str = "") -> None:
+        """Close the journal; `ended` is why the run ended, empty for one that failed: there is no log of it then."""
+        self._write_events()
+        if ended:
+            self._journal.write(_line({"ended": ended}))
+        answered = self._journal.close()
+        if self._folder and not ended:
+            self._folder.cleanup()
+        if not answered:
+            hint = "the record stays there as far as it was written"
+            raise RunError(f"{self._journal.path}: the disk does not answer: {hint}")
+
+    def log(self, about: dict[str, Any] | None = None) -> Log:
+        """The run as far as the disk held it, with `about` added; states and currents are the boat's estimates."""
+        rows, autopilot = _Rows(), self._autopilot
+        for segment in journal.segments(self._journal.path):
+            rows.read(segment)
+        rows.take([self._journal.header, *self._journal.unwritten])
+        counts = {"event_counts": dict(autopilot.event_log.counts), "received": dict(autopilot.received)}
+        events = [list(event) for event in autopilot.event_log.events]
+        log = rows.log(counts | {"events": events} | (about or {}))
+        if self._folder:
+            self._folder.cleanup()
+        return log
+
+    def _report(self, time: float) -> None:
+        """Record what has happened to the journal."""
+        log = self._autopilot.event_log
+        for report in self._journal.reports():
+            log.record(time, "journal", report)
+        if (dropped := self.dropped) > self._dropped:
+            log.record(time, "journal lines dropped", "", dropped - self._dropped)
+            self._dropped = dropped
+
+    def _write_events(self) -> None:
+        log = self._autopilot.event_log
+        if log.total > self._events:
+            for event in log.since(self._events):
+                self._journal.write(_line({"event": event}))
+            self._events = log.total
+
+
+class Unfinished(NamedTuple):
+    """The end of a journal."""
+
+    about: dict[str, Any]
+    """The description of its run."""
+    progress: float | None
+    """Time of the reference in its last period, s; None without a period."""
+    ended: str
+    """The reason for which the run ended; empty for one that was killed."""
 
 
 def recover(path: str | Path) -> Log:
-    """The run of a journal, up to its first damaged line."""
-    version, about = FORMAT, dict[Any, Any]()
-    periods, events = list[Period](), list[list[Any]]()
-    try:
-        with Path(path).open(encoding="utf-8", errors="replace") as file:
-            for line in file:
-                match json.loads(line):
-                    case {"format": version, "about": {**about}}:
-                        pass
-                    case {"event": [*event]}:
-                        events.append(event)
-                    case entry:
-                        periods.append(decode(Period, entry))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, OverflowError, RecursionError):
-        pass  # what stands before the damage is kept
-    if version != FORMAT:
-        raise InputError(f"{path}: format = {version!r}: must be {FORMAT}, which this version reads")
-    return _log(periods, about, events)
+    """The run of a journal; of each segment what stands before its first damaged line."""
+    rows = _Rows()
+    for segment in _existing(Path(path)):
+        rows.read(segment)
+    return rows.log({"events": list(rows.events)})
 
 
-def in_use(path: Path) -> bool:
-    """Whether a pilot is writing to a journal."""
-    with path.open(encoding="utf-8") as file:
-        return not _lock(file)
+def last_of(path: str | Path) -> Unfinished:
+    """The end of a journal, from its newest segment that holds a period: in a second, however long the run."""
+    found = Unfinished({}, None, "")
+    for segment in reversed(_existing(Path(path))):
+        rows = _Rows()
+        rows.read(segment)
+        progress = rows.numbers[-COLUMNS + 1] if rows.numbers else None
+        found = Unfinished(rows.about or found.about, progress, rows.ended or found.ended)
+        if progress is not None:
+            break
+    return found
 
 
-def _lock(file: IO[str]) -> bool:
-    """Lock a file for as long as it is open; whether it was free. Without file locks every file counts as free."""
-    try:
-        import fcntl
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+def _existing(path: Path) -> list[Path]:
+    if not (found := journal.segments(path)):
+        raise InputError(f"{path}: cannot be read: No such file")
+    return found
 
 
-def _numbers(values: Array) -> tuple[Any, ...]:
-    return tuple(values.tolist())
+class _Rows:
+    """The content of a journal's lines."""
+
+    def __init__(self) -> None:
+        self.about: dict[str, Any] = {}
+        self.events: deque[list[Any]] = deque(maxlen=CAPACITY)
+        self.ended = ""
+        self.loop: dict[str, Any] = {}
+        # A day is 864 000 periods: arrays of numbers, no objects.
+        self.numbers, self._latent = array("d"), array("d")
+        self._rows, self._width = 0, 0
+
+    def read(self, segment: Path) -> None:
+        """Take the lines of a segment, up to the first damaged one."""
+        try:
+            self.take(journal.lines(segment))
+        except FieldError as error:
+            raise InputError(f"{segment}: {error}") from None
+
+    def take(self, lines: Iterable[bytes]) -> None:
+        """Take a header and lines, up to the first damaged one."""
+        for number, entry in enumerate(_entries(lines)):
+            match entry:
+                case {"format": version, "about": dict() as about} if number == 0:
+                    if version != FORMAT:
+                        raise FieldError("format", version, f"{FORMAT}, which this version reads")
+                    self.about = self.about or about
+                case [*numbers] if number and self._is_period(numbers):
+                    self.numbers.extend(numbers[:COLUMNS])
+                    self._latent.extend(numbers[COLUMNS:])
+                    self._width = self._width or len(numbers) - COLUMNS
+                    self._rows += 1
+                case {"event": [int() | float(), str(), str()] as event} if number:
+                    self.events.append(event)
+                case {"loop": dict() as statistics} if number:
+                    self.loop = statistics
+                case {"ended": str() as ended} if number:
+                    self.ended = ended
+                case _:
+                    return
+
+    def _is_period(self, numbers: list[Any]) -> bool:
+        """Whether the values are those of a period, which does not precede the last one."""
+        extra = len(numbers) - COLUMNS
+        return (
+            (extra == 0 or (extra > 0 and (self._rows == 0 or extra == self._width)))
+            and all(type(n) in (float, int) and -LARGEST <= n <= LARGEST for n in numbers)
+            and (not self.numbers or numbers[0] >= self.numbers[-COLUMNS])
+        )
+
+    def log(self, about: dict[str, Any]) -> Log:
+        """The periods as a log; the latent only if every one of them has it."""
+        table = np.asarray(self.numbers).reshape(-1, COLUMNS)
+        time, following = table[:, 0], table[:, 2] > 0
+        edges = np.flatnonzero(np.diff(following, prepend=False, append=False))
+        stretches = np.stack([time[edges[::2]], time[edges[1::2] - 1]], axis=1).tolist()
+        latent = np.asarray(self._latent)
+        complete = self._rows > 0 and latent.size == self._rows * self._width > 0
+        progress = {"progress": float(table[-1, 1])} if self._rows else {}
+        return Log(
+            time=time,
+            state=table[:, 3:9],
+            reference=table[:, 9:15],
+            command=table[:, 15:18],
+            current=table[:, 18:20],
+            force=np.zeros((self._rows, 3)),
+            latent=latent.reshape(self._rows, self._width) if complete else None,
+            about=self.about | progress | {"ended": self.ended, "following": stretches, "loop": self.loop} | about,
+        )
 
 
-def _log(periods: Sequence[Period], about: dict[str, Any], events: Iterable[Sequence[Any]]) -> Log:
-    recorder, following = Recorder(), list[list[float]]()
-    for period in periods:
-        recorder.add(**vars(period))
-    for is_following, group in groupby(periods, lambda period: period.following):
-        times = [period.time for period in group]
-        following += [[times[0], times[-1]]] * is_following
-    return recorder.log(about | {"following": following, "events": [list(event) for event in events]})
+def _entries(lines: Iterable[bytes]) -> Iterator[Any]:
+    """The values of JSON lines, up to the first that is none."""
+    for line in lines:
+        try:
+            yield json.loads(line.decode())
+        except (ValueError, RecursionError):
+            return
+
+
+def _line(entry: dict[str, Any]) -> bytes:
+    return json.dumps(entry, separators=(",", ":")).encode() + b"\n"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from anyhull.errors import InputError
+from anyhull.files import read_toml
 from anyhull.onboard.fence import Circle, Fence, Polygon
 from anyhull.onboard.filter import Sensors
-from anyhull.onboard.guard import Limits
+from anyhull.onboard.limits import Limits
 from anyhull.onboard.links.udp import UDPConfig
 from anyhull.schema import decode
 from anyhull.vessel import Vessel
@@ -37,17 +37,22 @@ class Setup:
         path = Path(name_or_path)
         if path.suffix != ".toml":
             return Setup(vessel)
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = read_toml(path)
         try:
             return Setup(
                 vessel,
-                decode(UDPConfig, table.get("link", {}), "link"),
+                _link(table.get("link", {}), path.parent),
                 decode(Limits, table.get("guard", {}), "guard"),
                 _fence(table["fence"]) if "fence" in table else None,
                 decode(Sensors, table.get("sensors", {}), "sensors"),
             )
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
+
+
+def _link(table: Any, folder: Path) -> UDPConfig:
+    link = decode(UDPConfig, table, "link")
+    return link if link.key is None else replace(link, key=str(folder / link.key))
 
 
 def _fence(table: Any) -> Fence:

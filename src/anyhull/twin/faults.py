@@ -1,67 +1,63 @@
-"""Fault injection: a twin and an autopilot in simulated time, a faulty link between them, and invariants.
+"""Fault injection: a twin and an autopilot in simulated time, faults of both and of what is between them, and checks.
 
-Messages pass as bytes, as over UDP. Under any fault of the messages or of either side,
-
-- every command sent is readable, in [-1, 1], and within the guard's step of the previous one or of zero;
-- after a stop by the boat's watchdog the first command is within that step of zero;
-- the thrusters are at zero when no command was accepted for the watchdog's timeout;
-- nothing raises an error.
-
-`Rig.violations` lists the exceptions.
+Messages pass as authenticated datagrams, as over UDP. `Rig.violations` lists what was against the invariants of
+`anyhull.twin.invariants`, and journals of killed pilots that could not be recovered.
 """
 
 from __future__ import annotations
 
+import errno
 import math
 import re
 from collections import Counter, deque
-from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from anyhull.backend import Array, to_inertial
 from anyhull.controller import Controller
 from anyhull.dynamics import PERIOD
 from anyhull.onboard.autopilot import Autopilot, StepRecord
-from anyhull.onboard.messages import BadMessage, Command, Heading, Message, Position, decode, encode
+from anyhull.onboard.journal import remove
+from anyhull.onboard.messages import (
+    Acceleration,
+    BadMessage,
+    Command,
+    Gyro,
+    Heading,
+    Message,
+    Position,
+    Status,
+    decode,
+    encode,
+)
+from anyhull.onboard.recorder import RunRecorder, last_of, recover
 from anyhull.onboard.setup import Setup
 from anyhull.reference import Reference
-from anyhull.twin.twin import TICK, InTransit, Twin, TwinConfig, with_thrusters
+from anyhull.twin.fault_schedule import KINDS, Fault, Kind, Schedule, random_faults
+from anyhull.twin.faulty_link import FaultyLink
+from anyhull.twin.invariants import Invariants
+from anyhull.twin.operator import Operator
+from anyhull.twin.twin import TICK, Twin, TwinConfig, with_thrusters
 
-Kind = Literal[
-    "fixes lost",
-    "heading flipped",
-    "nan",
-    "duplicated",
-    "reordered",
-    "clock set",
-    "boat restarted",
-    "pilot frozen",
-    "garbage",
-    "downlink lost",
-    "uplink lost",
-]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-
-MAX_DELAY = 0.3
-"""Largest delay of reordered messages, s."""
+__all__ = ["KINDS", "Fault", "Kind", "Rig", "random_faults"]
 
 NUMBER = re.compile(rb'("(?:x|y|psi|rate)":)[^,}]+')
 
+LOST: dict[type[Message], Kind] = {
+    Position: "fixes lost",
+    Heading: "headings lost",
+    Gyro: "gyro lost",
+    Acceleration: "accelerations lost",
+    Status: "status lost",
+}
+"""The outage of each kind of message."""
 
-@dataclass(frozen=True)
-class Fault:
-    """A fault of some duration."""
-
-    kind: Kind
-    start: float
-    """s, since the beginning."""
-    duration: float = 0.0
-    """s; zero for an instantaneous fault."""
-    share: float = 1.0
-    """Fraction of the messages concerned."""
-    size: float = 0.0
-    """Of a clock's step, s."""
+TORN = 200
+"""Most bytes that the end of a killed pilot's journal loses: the disk had not got them."""
 
 
 class Rig:
@@ -76,139 +72,262 @@ class Rig:
         *,
         config: TwinConfig | None = None,
         seed: int = 0,
+        operator: bool = False,
+        journals: Path | None = None,
+        on_step: Callable[[StepRecord], None] | None = None,
     ) -> None:
+        """`operator` is whether somebody rearms the boat; `journals` is a folder for the records of the pilots."""
         self.setup = replace(setup, vessel=with_thrusters(setup.vessel))
         self.twin = Twin(self.setup.vessel, config, seed=seed, pose=reference.at(0.0)[:3].tolist())
-        self.autopilot = Autopilot(self.setup, controller, reference, session=seed)
-        self.violations: list[str] = []
-        self.rejected: Counter[str] = Counter()
-        """Datagrams that the autopilot's end rejected, by reason."""
+        self._random = np.random.default_rng([seed, 99])
+        self.schedule = Schedule(faults, self._random)
+        self.link = FaultyLink(self.schedule, self._random, lambda: self.time)
+        self.invariants = Invariants(self.twin, self.setup.limits, self.setup.fence, self.schedule)
+        self.operator = Operator(self.twin) if operator else None
         self.trips = 0
         """Stops by the watchdog before the last restart."""
         self.steps: deque[StepRecord] = deque(maxlen=600)
         """The last minute."""
         self.running = 0
         """Periods in which commands passed."""
-        self._faults = sorted(faults, key=lambda fault: fault.start)
-        self._random = np.random.default_rng([seed, 99])
+        self.stops_by_rule: Counter[str] = Counter()
+        """Failsafes and handovers, by the fault that called for them."""
+        self.pilots = self.recovered = 0
+        """Pilots started, and periods recovered from their journals."""
+        self._controller, self._reference, self._seed = controller, reference, seed
+        self._journals, self._on_step = journals, on_step
+        self._former_events: Counter[str] = Counter()
         self._ticks = 0
-        self._in_transit = InTransit[bytes]()
-        self._last_command = np.zeros(3)
-        self._accepted_at = -math.inf
-        self._stopped = True
+        self._offset, self._heading_offset = (0.0, 0.0), 0.0
+        self._reaction, self._down, self._recorded = "run", False, 0
+        self._sent: dict[tuple[int, int], tuple[Array, bool]] = {}
+        self._start_pilot(0.0)
 
     @property
     def time(self) -> float:
         """Since the beginning, s."""
         return self._ticks * TICK
 
+    @property
+    def violations(self) -> list[str]:
+        """What was against the invariants, one line each."""
+        return self.invariants.violations
+
+    @property
+    def event_counts(self) -> Counter[str]:
+        """Occurrences of each event, of all pilots."""
+        return self._former_events + self.autopilot.event_log.counts
+
+    @property
+    def rejected(self) -> Counter[str]:
+        """Datagrams that the autopilot's end rejected, by reason."""
+        return self.link.rejected["pilot"]
+
     def run(self, seconds: float) -> None:
         """Simulate for some seconds."""
-        every = round(PERIOD / TICK)
+        every, active = round(PERIOD / TICK), self.schedule.active
         for _ in range(round(seconds / TICK)):
-            frozen = self._on("pilot frozen") is not None
-            if self._ticks % every == 0 and not frozen:
-                self._step()
+            if self._ticks % every == 0:
+                if not (self._down or "pilot frozen" in active):
+                    self.link.handshake("pilot")
+                    self._step()
+                if "boat restarted" not in active:
+                    self.link.handshake("boat")
+                self._check()
             self._strike()
+            booting = "boat restarted" in active
             for message in self.twin.advance():
-                self._transmit(message)
+                if not booting:
+                    self._send(message)
             self._ticks += 1
-            self._garbage()
-            if not frozen:
-                self._deliver()
-            self._check_watchdog()
+            if not booting:
+                self._pass_commands()
+            if not (self._down or "pilot frozen" in active):
+                for message in self.link.receive("pilot"):
+                    self.autopilot.on_message(message, self.time)
+            self.link.attack()
+            self.invariants.check_watchdog(self.time)
 
-    def _on(self, kind: Kind) -> Fault | None:
-        """The active fault of that kind, if it concerns the present message."""
-        for fault in self._faults:
-            if fault.kind == kind and fault.start <= self.time < fault.start + fault.duration:
-                return fault if self._random.random() < fault.share else None
-        return None
+    def close(self) -> None:
+        """End the pilot and check its journal."""
+        if not self._down:
+            self._end_pilot()
+            self._down = True
 
     def _strike(self) -> None:
-        """Apply the instantaneous faults that are due."""
-        for fault in self._faults:
-            if fault.start <= self.time < fault.start + TICK - 1e-9:
-                if fault.kind == "boat restarted":
+        """Let faults begin, act and end."""
+        begun, ended = self.schedule.advance(self.time)
+        for fault in begun:
+            match fault.kind:
+                case "boat restarted":
                     self.trips += self.twin.firmware.trips
                     self.twin.restart()
-                    self._stopped, self._accepted_at = True, -math.inf
-                elif fault.kind == "clock set":
+                    self.link.restart("boat")
+                    self.invariants.accepted_at = -math.inf
+                case "clock set":
                     self.twin.set_clock(fault.size)
+                case "position jump":
+                    self._shift(fault, fault.size)
+                case "pilot killed" if not self._down:
+                    self._progress, self._down = self._end_pilot(), True
+        if self._down and "pilot killed" not in self.schedule.active:
+            self._former_events += self.autopilot.event_log.counts
+            self._start_pilot(self._progress)
+        if begun or ended:
+            self._set_boat()
+        if self.schedule.active or begun or ended:
+            self._set_sensors()
 
-    def _transmit(self, message: Message) -> None:
-        """Send a message of the boat through the faulty downlink."""
-        if self._on("downlink lost") or (isinstance(message, Position) and self._on("fixes lost")):
+    def _shift(self, fault: Fault, by: float) -> None:
+        x, y = to_inertial(by, 0.0, fault.direction)
+        self._offset = (self._offset[0] + x, self._offset[1] + y)
+
+    def _set_sensors(self) -> None:
+        schedule, faults = self.schedule, self.twin.sensors.faults
+        if drift := schedule.on("position drift"):
+            self._shift(drift, drift.size * TICK)
+        turn = schedule.on("heading drift")
+        self._heading_offset = self._heading_offset + turn.size * TICK if turn else 0.0
+        spike, std = schedule.on("gyro spikes"), schedule.on("bad std")
+        faults.position, faults.heading = self._offset, self._heading_offset
+        faults.gyro = spike.size if spike else 0.0
+        faults.position_std = faults.heading_std = std.size if std else None
+
+    def _set_boat(self) -> None:
+        active, twin = self.schedule.active, self.twin
+        n = len(twin.vessel.thrusters)
+        strength, stuck = [1.0] * n, list[float | None]([None] * n)
+        for fault in active.get("thruster weak", []):
+            strength[fault.thruster % n] = fault.size
+        for fault in active.get("thruster stuck", []):
+            stuck[fault.thruster % n] = fault.size
+        for fault in active.get("thruster dead", []):
+            strength[fault.thruster % n] = 0.0
+        twin.propulsion.strength, twin.propulsion.stuck = strength, stuck
+        if twin.aground != ("aground" in active):
+            twin.aground = "aground" in active
+        monitors = twin.monitors
+        monitors.water, monitors.charge = "leak" in active, 0.05 if "battery low" in active else 1.0
+        monitors.heel = active["heeled"][0].size if "heeled" in active else 0.0
+        if self.operator is None or not self.operator.steering:
+            twin.operator = "manual" if "operator manual" in active else "auto"
+        if self.recorder is not None:
+            _set_full(self.recorder, "disk full" in active)
+
+    def _send(self, message: Message) -> None:
+        """Send a message of the boat, with the faults of `MessageKind`."""
+        on = self.schedule.on
+        if not self.schedule.active:
+            self.link.send("boat", encode(message))
             return
-        if isinstance(message, Heading) and self._on("heading flipped"):
+        lost = LOST.get(type(message))
+        if lost and on(lost):
+            return
+        if isinstance(message, Heading) and on("heading flipped"):
             message = replace(message, psi=message.psi + math.pi)
-        datagram = encode(message)
-        if self._on("nan"):
-            datagram = NUMBER.sub(rb"\1NaN", datagram, count=1)
-        delay = self._random.uniform(0, MAX_DELAY) if self._on("reordered") else 0.0
-        for _ in range(2 if self._on("duplicated") else 1):
-            self._in_transit.send(self.time + delay, datagram)
-
-    def _garbage(self) -> None:
-        if self._on("garbage"):
+        content = encode(message)
+        if on("nan"):
+            content = NUMBER.sub(rb"\1NaN", content, count=1)
+        for _ in range(2 if on("duplicated") else 1):
+            self.link.send("boat", content)
+        if on("garbage"):
             valid = encode(Position(1, 1, self.time, 0.0, 0.0))
-            junk = (self._random.bytes(int(self._random.integers(200))), valid[:-9], b"[" * 1200, b'{"v":1,"type":[]}')
-            self._in_transit.send(self.time, junk[int(self._random.integers(len(junk)))])
+            junk = (self._random.bytes(int(self._random.integers(200))), valid[:-9], b"[" * 1200, b'{"v":2,"type":[]}')
+            self.link.send("boat", junk[int(self._random.integers(len(junk)))])
 
-    def _deliver(self) -> None:
-        for datagram in self._in_transit.arrived(self.time):
-            try:
-                message = decode(datagram)
-            except BadMessage as bad:
-                self.rejected[str(bad)] += 1
-                continue
-            self.autopilot.on_message(message, self.time)
+    def _pass_commands(self) -> None:
+        """Pass what has arrived at the boat to its board."""
+        for command in self.link.receive("boat"):
+            assert isinstance(command, Command)
+            if self.twin.on_command(command):
+                self.invariants.command_accepted(self.time, *self._sent[command.session, command.seq])
+            elif self.twin.firmware.rejected["outside [-1, 1]"] or self.twin.firmware.rejected["not finite"]:
+                self.invariants.violate(self.time, f"command {command} rejected by the boat")
 
     def _step(self) -> None:
+        """One period of the pilot."""
         self.autopilot.on_rejected(self.rejected, self.time)
         step = self.autopilot.step(self.time)
         if step is None:
             return
         self.steps.append(step)
         self.running += step.decision.reaction == "run"
-        wanted, limit = step.decision.command, self.setup.limits.step + 1e-9
-        if not np.isfinite(wanted).all() or np.abs(wanted).max() > 1:
-            self._violate(f"body command {wanted}")
-        if np.abs(wanted - self._last_command).max() > limit and np.abs(wanted).max() > limit:
-            self._violate(f"command moved from {self._last_command} to {wanted}")
-        self._last_command = wanted
+        self.invariants.check_command(self.time, step.decision.command)
+        self.invariants.check_progress(self.time, step, self._offset)
+        status = self.autopilot.status
+        stopped = status is not None and status.stopped
+        self._sent[step.command.session, step.command.seq] = (step.decision.command, stopped)
+        self._sent.pop((step.command.session, step.command.seq - 20), None)
         try:
-            command = decode(encode(step.command))
+            content = encode(step.command)
+            decode(content)
         except (BadMessage, ValueError) as error:
-            self._violate(f"command {step.command} not sent: {error}")
+            self.invariants.violate(self.time, f"command {step.command} not sent: {error}")
             return
-        assert isinstance(command, Command)
-        if self._on("uplink lost"):
-            return
-        if self.twin.on_command(command):
-            status = self.autopilot.status
-            if self._stopped and status is not None and status.stopped and np.abs(wanted).max() > limit:
-                self._violate(f"command {wanted} after a stop")
-            self._accepted_at = self.time
-        elif self.twin.firmware.rejected["outside [-1, 1]"] or self.twin.firmware.rejected["not finite"]:
-            self._violate(f"command {command} rejected by the boat")
+        self.link.send("pilot", content)
+        if self.recorder is not None:
+            self.recorder.add(step, self.time)
+            self._recorded += step.estimate.valid
+        if self._on_step is not None:
+            self._on_step(step)
 
-    def _check_watchdog(self) -> None:
-        board = self.twin.firmware
-        self._stopped = board.stopped
-        if self.time - self._accepted_at > board.config.watchdog_timeout + 2 * TICK and any(board.commands):
-            self._violate(f"thrusters at {board.commands} without a command for {self.time - self._accepted_at:.2f} s")
+    def _check(self) -> None:
+        """Check the boat, once a period, whatever the pilot does."""
+        guard = self.autopilot.guard
+        self.invariants.check_fence(self.time, self._offset, guard.stopping_time)
+        self.invariants.check_running(self.time, self.autopilot)
+        if guard.reaction in ("failsafe", "handover") and guard.reaction != self._reaction:
+            reason = next(event.detail for event in reversed(guard.events) if event.what == "reaction")
+            self.stops_by_rule[": ".join(reason.split(": ")[:2])] += 1
+        self._reaction = guard.reaction
+        if self.operator is not None:
+            home = self._reference.at(self.autopilot.tracker.progress)[:2] - self._offset
+            self.operator.act(self.time, self.autopilot, home, self._down)
 
-    def _violate(self, what: str) -> None:
-        self.violations.append(f"{self.time:.2f} s: {what}")
+    def _start_pilot(self, progress: float) -> None:
+        session, self.pilots = self._seed + 1000 * self.pilots, self.pilots + 1
+        resume = max(progress, 0.0)
+        pilot = Autopilot(self.setup, self._controller, self._reference, resume=resume, session=session)
+        self.autopilot, self._reaction, self._down = pilot, "run", False
+        self.link.restart("pilot")
+        self.invariants.pilot_started()
+        self.recorder: RunRecorder | None = None
+        if self._journals is not None:
+            self._journal, self._recorded = self._journals / f"run-{self.pilots}.jsonl", 0
+            self.recorder = RunRecorder(pilot, self._journal)
+
+    def _end_pilot(self) -> float:
+        """Kill the pilot and recover its journal, whose end is lost; the time of the reference to resume at, s."""
+        if self.recorder is None:
+            return self.autopilot.tracker.progress
+        self.recorder.close()
+        left = sum(line.startswith(b"[") for line in self.recorder._journal.unwritten)
+        _set_full(self.recorder, False)
+        with self._journal.open("r+b") as file:
+            size = file.seek(0, 2)
+            file.truncate(max(0, size - int(self._random.integers(TORN))))
+        try:
+            log, progress = recover(self._journal), last_of(self._journal).progress
+        except Exception as error:
+            self.invariants.violate(self.time, f"journal not recoverable: {type(error).__name__}: {error}")
+            return self.autopilot.tracker.progress
+        # A line has more than 100 bytes.
+        least = self._recorded - self.recorder.dropped - left - TORN // 100 - 1
+        if len(log.time) < least:
+            self.invariants.violate(self.time, f"journal has {len(log.time)} periods of {self._recorded}")
+        self.recovered += len(log.time)
+        remove(self._journal)
+        return progress or 0.0
 
 
-def random_faults(duration: float, random: np.random.Generator, every: float = 15.0) -> list[Fault]:
-    """Random faults of all kinds, one every `every` s on average; they may overlap."""
-    faults, start = [], 10.0
-    while (start := start + random.exponential(every)) < duration:
-        kind = KINDS[int(random.integers(len(KINDS)))]
-        size = float(random.choice([-1, 1]) * random.choice([0.2, 1.0, 30.0, 1e5]))
-        share = float(random.choice([0.05, 0.3, 1.0])) if kind not in ("pilot frozen", "heading flipped") else 1.0
-        faults.append(Fault(kind, start, float(random.choice([0.1, 0.5, 3.0, 8.0])), share, size))
-    return faults
+def _set_full(recorder: RunRecorder, full: bool) -> None:
+    """Let the disk be full for a recorder, or not."""
+
+    def fail(line: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    journal: Any = recorder._journal
+    if full:
+        journal._write = fail
+    else:
+        vars(journal).pop("_write", None)

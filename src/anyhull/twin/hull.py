@@ -75,9 +75,11 @@ class Hull:
     def drag(self, through_water: Triple) -> Triple:
         """D(nu_r), N, N and N·m."""
         u, v, r = through_water
-        terms = zip((u, v + self.x_l * r, r), self.linear, self.quadratic, self.cubic, strict=True)
-        surge, sway, yaw = ((d + q * abs(s) + c * s * s) * s for s, d, q, c in terms)
-        return surge, sway, yaw + self.x_l * sway
+        v_l = v + self.x_l * r
+        (d_u, d_v, d_r), (q_u, q_v, q_r), (c_u, c_v, c_r) = self.linear, self.quadratic, self.cubic
+        sway = (d_v + q_v * abs(v_l) + c_v * v_l * v_l) * v_l
+        yaw = (d_r + q_r * abs(r) + c_r * r * r) * r
+        return (d_u + q_u * abs(u) + c_u * u * u) * u, sway, yaw + self.x_l * sway
 
     def acceleration(self, through_water: Triple, tau: Triple) -> Triple:
         """nu_r' under the force `tau`, m/s², m/s² and rad/s²."""

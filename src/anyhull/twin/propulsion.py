@@ -6,6 +6,7 @@ thrust rises as a power of the command to a limit near the file's. It follows wi
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,9 +55,24 @@ class Propulsion:
         """Present thrusts, N."""
         self.angles = [math.radians(t.angle) for t in self.thrusters]
         """Present angles, rad."""
+        self.strength = [1.0] * len(self.thrusters)
+        """Fraction of its thrust that each thruster gives: 0 is dead."""
+        self.stuck: list[float | None] = [None] * len(self.thrusters)
+        """Command at which each thruster is stuck, or None."""
+        self._columns: list[Triple] = [
+            tuple(t.column(angle).tolist()) for t, angle in zip(thrusters, self.angles, strict=True)
+        ]
+        # A command lasts for some twenty steps.
+        self._cached_steady = functools.lru_cache(maxsize=4 * len(self.thrusters))(self.steady)
+
+    @property
+    def measured(self) -> list[float]:
+        """Present thrusts as fractions of the file's largest in that direction."""
+        limits = (t.bounds[thrust > 0] for t, thrust in zip(self.thrusters, self.thrusts, strict=True))
+        return [thrust / abs(limit) if limit else 0.0 for thrust, limit in zip(self.thrusts, limits, strict=True)]
 
     def steady(self, i: int, command: float) -> float:
-        """The steady thrust (N) of thruster `i` under a command."""
+        """The steady thrust (N) of a sound thruster `i` under a command."""
         command = round(max(-1.0, min(command, 1.0)) * self._steps) / self._steps
         low, high = self.thrusters[i].bounds
         size = max(0.0, abs(command) - self._bands[i]) / (1 - self._bands[i])
@@ -64,9 +80,11 @@ class Propulsion:
 
     def step(self, commands: Sequence[float], angles: Sequence[float], dt: float) -> Triple:
         """The body force (N, N, N·m) after `dt` s under these commands and, for azimuths, angles (rad)."""
-        total = np.zeros(3)
+        surge = sway = yaw = 0.0
         for i, t in enumerate(self.thrusters):
-            gap = self.steady(i, commands[i]) - self.thrusts[i]
+            stuck = self.stuck[i]
+            steady = self.strength[i] * self._cached_steady(i, commands[i] if stuck is None else stuck)
+            gap = steady - self.thrusts[i]
             change = gap * -math.expm1(-dt / self._lags[i]) if self._lags[i] > 0 else gap
             if t.rate is not None:
                 change = max(-t.rate * dt, min(change, t.rate * dt))
@@ -75,8 +93,9 @@ class Propulsion:
                 turn = float(wrap(angles[i] - self.angles[i]))
                 most = math.inf if t.turn_rate is None else math.radians(t.turn_rate) * dt
                 self.angles[i] += max(-most, min(turn, most))
-            total += self.thrusts[i] * t.column(self.angles[i])
-        surge, sway, yaw = total.tolist()
+                self._columns[i] = tuple(t.column(self.angles[i]).tolist())
+            x, y, n = self._columns[i]
+            surge, sway, yaw = surge + self.thrusts[i] * x, sway + self.thrusts[i] * y, yaw + self.thrusts[i] * n
         return surge, sway, yaw
 
 

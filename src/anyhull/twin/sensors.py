@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from anyhull.backend import to_body, to_inertial, wrap
-from anyhull.onboard.messages import Acceleration, Gyro, Heading, Message, Position
+from anyhull.onboard.messages import Acceleration, Gyro, Heading, Position
+from anyhull.twin.monitors import Reading
 from anyhull.twin.water import GRAVITY, gauss_markov
 
 
@@ -67,13 +67,20 @@ class SensorConfig:
     """Mean of the additional delay, exponential, s."""
 
 
-class Reading(NamedTuple):
-    """A measurement, its time, and the time of its arrival."""
+@dataclass
+class SensorFaults:
+    """Errors of faulty sensors, beside those of sound ones; they may be changed at any time."""
 
-    arrival: float
-    kind: type[Message]
-    time: float
-    values: dict[str, Any]
+    position: tuple[float, float] = (0.0, 0.0)
+    """Offset of the fixes, m."""
+    heading: float = 0.0
+    """Offset of the headings, rad."""
+    gyro: float = 0.0
+    """Offset of the yaw rates, rad/s."""
+    position_std: float | None = None
+    """Standard deviation that the receiver states, m; None: it states none."""
+    heading_std: float | None = None
+    """Standard deviation that the compass states, rad; None: it states none."""
 
 
 class SensorSuite:
@@ -83,6 +90,7 @@ class SensorSuite:
         self, config: SensorConfig, length: float, antenna: tuple[float, float], random: np.random.Generator
     ) -> None:
         """`antenna` is its position in the boat's file, m."""
+        self.faults = SensorFaults()
         s = self.config = config
         self._random = random
         self._antenna = np.array(antenna) + s.antenna * random.standard_normal(2)
@@ -90,7 +98,7 @@ class SensorSuite:
         self._fix_bias = s.fix_bias * random.standard_normal(2)
         self._heading_bias = s.heading_bias * random.standard_normal()
         self._gyro_bias = s.gyro_bias * random.standard_normal()
-        self._accelerometer_bias = s.accelerometer_bias * random.standard_normal(2)
+        self._accelerometer_bias: list[float] = (s.accelerometer_bias * random.standard_normal(2)).tolist()
         self._last_velocity: tuple[float, float, float] | None = None
         self._fixes = self._samples = 0
         self._fix_phase = random.uniform(0, 1 / s.fix_rate)
@@ -109,20 +117,20 @@ class SensorSuite:
     def _read_imu(self, time: float, state: tuple[float, ...], slope: tuple[float, float]) -> list[Reading]:
         s, psi, r = self.config, state[2], state[5]
         self._samples += 1
-        a, b, c = self._random.standard_normal(3)
+        a, b, c = self._random.standard_normal(3).tolist()
         dt = 1 / s.imu_rate
         self._heading_bias = gauss_markov(self._heading_bias, a, s.heading_bias, s.heading_bias_time, dt)
         self._gyro_bias += s.gyro_bias_walk * math.sqrt(dt) * self._random.standard_normal()
         # The measurements of one sensor stay in order on one wire.
         arrival = time + s.imu_delay + self._random.exponential(s.imu_jitter)
         arrival = self._imu_arrival = max(arrival, self._imu_arrival)
-        heading = float(wrap(psi + self._heading_bias + s.heading_noise * b))
-        rate = float(r + self._gyro_bias + s.gyro_noise * c)
+        heading = float(wrap(psi + self._heading_bias + s.heading_noise * b + self.faults.heading))
+        rate = float(r + self._gyro_bias + s.gyro_noise * c) + self.faults.gyro
         x, y = self._acceleration(time, state, slope)
         return [
             Reading(arrival, Gyro, time, {"rate": rate}),
             Reading(arrival, Acceleration, time, {"x": x, "y": y}),
-            Reading(arrival, Heading, time, {"psi": heading}),
+            Reading(arrival, Heading, time, {"psi": heading, "std": self.faults.heading_std}),
         ]
 
     def _read_fix(self, time: float, state: tuple[float, ...], slope: tuple[float, float]) -> list[Reading]:
@@ -139,7 +147,9 @@ class SensorSuite:
             return []
         a_x, a_y = to_inertial(self._antenna[0], self._antenna[1], psi)
         error = self._fix_bias + s.fix_noise * noise[2:] - self._mast * np.array(slope)
-        return [Reading(arrival, Position, time, {"x": float(x + a_x + error[0]), "y": float(y + a_y + error[1])})]
+        f_x, f_y = self.faults.position
+        values = {"x": float(x + a_x + error[0]) + f_x, "y": float(y + a_y + error[1]) + f_y}
+        return [Reading(arrival, Position, time, values | {"std": self.faults.position_std})]
 
     def _acceleration(self, time: float, state: tuple[float, ...], slope: tuple[float, float]) -> tuple[float, float]:
         """The measured acceleration over the last interval in the body frame, m/s²."""
@@ -149,9 +159,10 @@ class SensorSuite:
         self._last_velocity = (time, v_x, v_y)
         leak = s.accelerometer_leak * GRAVITY
         a_x, a_y = (v_x - v_x0) / (time - before) - leak * slope[0], (v_y - v_y0) / (time - before) - leak * slope[1]
-        normals = self._random.standard_normal(4)
-        bias = self._accelerometer_bias
-        bias = gauss_markov(bias, normals[:2], s.accelerometer_bias, s.accelerometer_bias_time, 1 / s.imu_rate)
-        self._accelerometer_bias, error = bias, bias + s.accelerometer_noise * normals[2:]
+        normals = self._random.standard_normal(4).tolist()
+        self._accelerometer_bias = bias = [
+            gauss_markov(b, n, s.accelerometer_bias, s.accelerometer_bias_time, 1 / s.imu_rate)
+            for b, n in zip(self._accelerometer_bias, normals[:2], strict=True)
+        ]
         x, y = to_body(a_x, a_y, psi)
-        return float(x + error[0]), float(y + error[1])
+        return x + (bias[0] + s.accelerometer_noise * normals[2]), y + (bias[1] + s.accelerometer_noise * normals[3])

@@ -21,8 +21,12 @@ def serve(
     clock: Callable[[], float] = time.monotonic,
     stop: Callable[[], bool] = lambda: False,
     on_tick: Callable[[], None] | None = None,
+    on_skip: Callable[[float], None] | None = None,
 ) -> None:
-    """Run the twin, `time_factor` times as fast as the clock, until `stop`."""
+    """Run the twin, `time_factor` times as fast as the clock, until `stop`.
+
+    `on_skip` gets the time of the boat that is skipped, s, each time that the machine is too slow.
+    """
     began, ticks = clock(), 0
     while not stop():
         for message, _ in link.receive(2 * TICK / time_factor):
@@ -32,7 +36,10 @@ def serve(
                 link.rejected["not a command"] += 1
         wanted = int((clock() - began) * time_factor / TICK)
         if (wanted - ticks) * TICK > MAX_CATCH_UP:
-            began += ((wanted - ticks) * TICK - MAX_CATCH_UP) / time_factor
+            skipped = (wanted - ticks) * TICK - MAX_CATCH_UP
+            began += skipped / time_factor
+            if on_skip:
+                on_skip(skipped)
             wanted = ticks + int(MAX_CATCH_UP / TICK)
         for _ in range(wanted - ticks):
             for message in twin.advance():

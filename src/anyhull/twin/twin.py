@@ -7,20 +7,22 @@ state is in `state`, which no pilot receives.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from anyhull.backend import to_body, to_inertial, wrap
-from anyhull.dynamics import rk4, velocity_through_water
-from anyhull.onboard.messages import MAX_INTEGER, Command, Message, Status
+from anyhull.dynamics import rk4
+from anyhull.onboard.messages import MAX_INTEGER, Command, Message
 from anyhull.twin.firmware import BoardConfig, Firmware
 from anyhull.twin.hull import Hull, HullUncertainty, size
+from anyhull.twin.monitors import STATUS_PERIOD, Mode, Monitors, Reading
 from anyhull.twin.propulsion import Propulsion, ThrusterUncertainty, default_layout
-from anyhull.twin.sensors import Reading, SensorConfig, SensorSuite
-from anyhull.twin.water import WATERS, Water, Weather
+from anyhull.twin.sensors import SensorConfig, SensorSuite
+from anyhull.twin.water import WATERS, Water, WaterMotion, Weather
 from anyhull.vessel import Triple, Vessel
 
 T = TypeVar("T")
@@ -28,8 +30,10 @@ T = TypeVar("T")
 TICK = 0.005
 """Integration step, s: 200 Hz."""
 
-STATUS_PERIOD = 0.1
-"""Time between two status messages, s."""
+GROUND_FRICTION = 0.1
+"""Time constant with which ground stops a hull, s."""
+
+CALM = WaterMotion(0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -87,15 +91,20 @@ class Twin:
         self.weather = Weather(c.water, length, beam, weather)
         self.propulsion = Propulsion(self.vessel.thrusters, c.thrusters, thrusters)
         self.sensors = SensorSuite(c.sensors, length, antenna, sensors)
+        self.monitors = Monitors(np.random.default_rng([seed, 6]))
+        self.operator: Mode = "auto"
+        """Position of the operator's switch."""
+        self.manual: Sequence[float] = (0.0,) * len(self.vessel.thrusters)
+        """The operator's thruster commands, in force in `manual`."""
+        self._aground = False
         self.time = 0.0
         """s, the boat's clock."""
         self._ticks = 0
         self._power_on_tick = 0
         self._clock_offset = 0.0
         self._pose: Triple = (float(pose[0]), float(pose[1]), float(pose[2]))
-        self._water = self.weather.motion(0.0, *self._pose)
-        u, v, r = velocity_through_water((*self._pose, 0.0, 0.0, 0.0), (self._water.x, self._water.y))
-        self._through_water: Triple = (u, v, r - self._water.yaw_rate)
+        self._water, self._through_water = CALM, (0.0, 0.0, 0.0)
+        self._set_water(self.weather.motion(0.0, *self._pose))
         self._power_on()
         if session is not None:
             self._session = session
@@ -107,12 +116,56 @@ class Twin:
         c_u, c_v = to_body(self._water.x, self._water.y, self._pose[2])
         return *self._pose, u + c_u, v + c_v, r + self._water.yaw_rate
 
+    @property
+    def commands(self) -> Sequence[float]:
+        """The thruster commands in force, in [-1, 1]: those that the board has accepted, or the operator's."""
+        if self.operator == "auto":
+            return self.firmware.commands
+        return self.manual if self.operator == "manual" else (0.0,) * len(self.manual)
+
+    @property
+    def aground(self) -> bool:
+        """Whether the hull is aground. Setting it stops the hull within `GROUND_FRICTION`, or sets it afloat."""
+        return self._aground
+
+    @aground.setter
+    def aground(self, aground: bool) -> None:
+        self._aground = aground
+        self._set_water(CALM if aground else self.weather.motion(self._elapsed, *self._pose))
+
     def advance(self) -> list[Message]:
         """Advance by one tick; the messages that arrive at the peer within it."""
         self._sense()
         self.firmware.step(self._elapsed)
-        tau = self.propulsion.step(self.firmware.commands, self.firmware.angles, TICK)
+        tau = self.propulsion.step(self.commands, self.firmware.angles, TICK)
         self.weather.step(TICK)
+        if self._aground:
+            self._move_aground()
+        else:
+            self._move(tau)
+        self._ticks += 1
+        self.time = self._clock_offset + (self._ticks - self._power_on_tick) * TICK
+        return self._arrived()
+
+    def on_command(self, command: Command) -> bool:
+        """Pass a command to the board, which ignores it unless the operator's switch is at `auto`; whether accepted."""
+        if self.operator != "auto":
+            self.firmware.rejected["operator"] += 1
+            return False
+        return self.firmware.on_command(command, self.time, self._elapsed)
+
+    def restart(self) -> None:
+        """Power the board off and on: thrusters at zero, clock from zero, another session."""
+        self._clock_offset, self._power_on_tick, self.time = 0.0, self._ticks, 0.0
+        self._power_on()
+
+    def set_clock(self, by: float) -> None:
+        """Set the boat's clock forward or back by seconds, as a receiver does when it finds the time."""
+        self._clock_offset += by
+        self.time += by
+
+    def _move(self, tau: Triple) -> None:
+        """Move the hull by a tick under the thrusters' force (N, N, N·m), wind and water."""
         self._water = water = self.weather.motion(self._elapsed, *self._pose)
         _, _, psi, u, v, _ = self.state
         wind = self.weather.wind_force(psi, to_inertial(u, v, psi))
@@ -125,23 +178,20 @@ class Twin:
 
         x, y, psi, u, v, r = rk4(rate, (*self._pose, *self._through_water), TICK)
         self._pose, self._through_water = (x, y, float(wrap(psi))), (u, v, r)
-        self._ticks += 1
-        self.time = self._clock_offset + (self._ticks - self._power_on_tick) * TICK
-        return self._arrived()
 
-    def on_command(self, command: Command) -> bool:
-        """Pass a command to the board; whether it was accepted."""
-        return self.firmware.on_command(command, self.time, self._elapsed)
+    def _move_aground(self) -> None:
+        """Slow a hull that is aground for a tick: the ground is stronger than thrusters, wind and waves."""
+        (x, y, psi), (u, v, r) = self._pose, self._through_water
+        v_x, v_y = to_inertial(u, v, psi)
+        self._pose = (x + v_x * TICK, y + v_y * TICK, float(wrap(psi + r * TICK)))
+        keep = math.exp(-TICK / GROUND_FRICTION)
+        self._through_water = (keep * u, keep * v, keep * r)
 
-    def restart(self) -> None:
-        """Power the board off and on: thrusters at zero, clock from zero, another session."""
-        self._clock_offset, self._power_on_tick, self.time = 0.0, self._ticks, 0.0
-        self._power_on()
-
-    def set_clock(self, by: float) -> None:
-        """Set the boat's clock forward or back by seconds, as a receiver does when it finds the time."""
-        self._clock_offset += by
-        self.time += by
+    def _set_water(self, water: WaterMotion) -> None:
+        """Let the water move otherwise and the hull as before."""
+        _, _, psi, u, v, r = self.state
+        c_u, c_v = to_body(water.x, water.y, psi)
+        self._water, self._through_water = water, (u - c_u, v - c_v, r - water.yaw_rate)
 
     def _power_on(self) -> None:
         self.firmware = Firmware(self.config.board, len(self.vessel.thrusters), self._random, self._elapsed)
@@ -156,14 +206,18 @@ class Twin:
 
     def _sense(self) -> None:
         now = self._elapsed
-        readings = self.sensors.read(now, self.state, (self._water.slope_x, self._water.slope_y))
+        slope = (self._water.slope_x, self._water.slope_y)
+        readings = self.sensors.read(now, self.state, slope)
         if now >= self._next_status - 1e-9:
             self._next_status = now + STATUS_PERIOD
-            board = self.firmware
-            status = {"thrusters": tuple(board.commands), "stopped": board.stopped, "accepted": board.last_seq}
-            readings.append(Reading(now, Status, now, status))
+            readings += self.monitors.read(now, self._status(), self.propulsion, slope, self._pose[2], self.operator)
         for reading in readings:
             self._in_transit.send(reading.arrival, reading._replace(time=self.time + reading.time - now))
+
+    def _status(self) -> dict[str, Any]:
+        # In `manual` the watchdog holds nothing.
+        stopped = self.firmware.stopped and self.operator != "manual"
+        return {"thrusters": tuple(self.commands), "stopped": stopped, "accepted": self.firmware.last_seq}
 
     def _arrived(self) -> list[Message]:
         messages = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,6 +19,12 @@ GRAVITY, AIR = 9.81, 1.23
 
 COMPONENTS = 16
 """Regular waves whose sum is the sea."""
+
+PI, THREE, TINY, SHORT = (np.array(value) for value in (math.pi, 3.0, 1e-300, 1e-2))
+"""Operands as arrays: NumPy converts a Python number at every call."""
+
+BLOCK = 256
+"""Steps whose random numbers are drawn at once: a single draw costs more than its numbers."""
 
 
 @dataclass(frozen=True)
@@ -99,10 +106,11 @@ class Weather:
         self.water = water
         self._random, self._length, self._beam = random, length, beam
         heading, speed = random.uniform(-math.pi, math.pi), random.uniform(0, water.current)
-        self._mean_current = np.array(to_inertial(speed, 0.0, heading))
-        self._eddy = random.standard_normal(2)
+        self._mean_current = to_inertial(speed, 0.0, heading)
+        self._eddy: tuple[float, float] = tuple(random.standard_normal(2).tolist())
         self._wind_heading = random.uniform(-math.pi, math.pi)
-        self._gust, self._veer = random.standard_normal(2)
+        self._gust, self._veer = random.standard_normal(2).tolist()
+        self._normals: Iterator[list[float]] = iter(())
         height, period = water.waves
         # JONSWAP's shape with its usual peak, on frequencies apart by golden steps so that the sum does not repeat.
         peak = 2 * math.pi / period
@@ -116,20 +124,26 @@ class Weather:
         self._wave_heading = self._wind_heading + water.wave_spread * random.standard_normal(COMPONENTS)
         self._phase = random.uniform(0, 2 * math.pi, COMPONENTS)
         self._cos, self._sin = np.cos(self._wave_heading), np.sin(self._wave_heading)
+        self._courses = np.stack([self._cos, self._sin])
+        self._half_hull = np.stack([self._number * length / 2, self._number * beam / 2])
 
     def step(self, dt: float) -> None:
         """Advance gusts, wind direction and eddies by `dt` s."""
-        normals = self._random.standard_normal(4)
+        normals = next(self._normals, None)
+        if normals is None:
+            self._normals = iter(self._random.standard_normal((BLOCK, 4)).tolist())
+            normals = next(self._normals)
         gust_time = self.water.gust_length / max(self.water.wind, 1e-9)
         self._gust = gauss_markov(self._gust, normals[0], 1.0, gust_time, dt)
         self._veer = gauss_markov(self._veer, normals[1], 1.0, 30.0, dt)
-        self._eddy = gauss_markov(self._eddy, normals[2:], 1.0, 60.0, dt)
+        x, y = self._eddy
+        self._eddy = gauss_markov(x, normals[2], 1.0, 60.0, dt), gauss_markov(y, normals[3], 1.0, 60.0, dt)
 
     @property
     def current(self) -> tuple[float, float]:
         """In the inertial frame, m/s."""
-        x, y = self._mean_current + self.water.eddies * self.water.current * self._eddy
-        return float(x), float(y)
+        size = self.water.eddies * self.water.current
+        return self._mean_current[0] + size * self._eddy[0], self._mean_current[1] + size * self._eddy[1]
 
     def wind_force(self, psi: float, velocity: tuple[float, float]) -> tuple[float, float, float]:
         """Body force (N, N, N·m) of the wind on a boat that moves at `velocity` over ground in the inertial frame.
@@ -158,20 +172,27 @@ class Weather:
         c_x, c_y = self.current
         if self.water.fetch == 0 or self.water.wind == 0:
             return WaterMotion(c_x, c_y, 0.0, 0.0, 0.0)
+        # Half of the twin's time is spent here, and most of that in the calls: hence few of them, on stacked rows.
         k, mu = self._number, self._wave_heading - psi
-        cos_mu, sin_mu = np.cos(mu), np.sin(mu)
-        along, across = k * self._length / 2 * cos_mu, k * self._beam / 2 * sin_mu
-        phase = k * (x * self._cos + y * self._sin) - self._omega * time + self._phase
-        across_beam = self._amplitude * np.sinc(across / math.pi)
-        averaged = across_beam * np.sinc(along / math.pi)
-        speed, tilt = averaged * self._omega * np.cos(phase), -averaged * k * np.sin(phase)
-        z = np.where(np.abs(along) < 1e-2, 1e-2, along)
-        lever = 3 * (np.sin(z) - z * np.cos(z)) / z**3
-        turn = -(across_beam * lever * self._omega * k * cos_mu * sin_mu * np.sin(phase)).sum()
-        return WaterMotion(
-            c_x + float(speed @ self._cos),
-            c_y + float(speed @ self._sin),
-            float(turn),
-            float(tilt @ self._cos),
-            float(tilt @ self._sin),
-        )
+        turned, angles = np.empty((2, COMPONENTS)), np.empty((4, COMPONENTS))
+        cos_mu, sin_mu = turned
+        np.cos(mu, out=cos_mu)
+        np.sin(mu, out=sin_mu)
+        half = self._half_hull * turned
+        # np.sinc's own arithmetic, with a number in place of zero.
+        np.add(PI * (half / PI), TINY, out=angles[:2])
+        z, phase = angles[2:]
+        z[:] = np.where(np.abs(half[0]) < SHORT, SHORT, half[0])
+        np.add(k * (x * self._cos + y * self._sin) - self._omega * time, self._phase, out=phase)
+        sines, (cos_z, cos_phase) = np.sin(angles), np.cos(angles[2:])
+        sinc = sines[:2] / angles[:2]
+        _, _, sin_z, sin_phase = sines
+        across_beam = self._amplitude * sinc[1]
+        averaged = across_beam * sinc[0]
+        lever = THREE * (sin_z - z * cos_z) / z**3
+        turn = (across_beam * lever * self._omega * k * cos_mu * sin_mu * sin_phase).sum()
+        motion = np.empty((2, COMPONENTS))
+        np.multiply(averaged * self._omega, cos_phase, out=motion[0])
+        np.multiply(averaged * k, sin_phase, out=motion[1])
+        (v_x, v_y), (slope_x, slope_y) = np.vecdot(motion[:, None], self._courses[None]).tolist()
+        return WaterMotion(c_x + v_x, c_y + v_y, -float(turn), -slope_x, -slope_y)

@@ -1,4 +1,7 @@
-"""Messages as UDP datagrams, by default on loopback, from one peer only; docs/link.md describes them."""
+"""Messages as UDP datagrams from one peer only, authenticated by the boat's key; docs/link.md describes them.
+
+Without a key the link is limited to loopback.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,13 @@ import socket
 import time
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from anyhull.errors import InputError
+from anyhull.onboard.links.keys import load_key
 from anyhull.onboard.links.link import Received
+from anyhull.onboard.links.session import HELLO_INTERVAL, OVERHEAD, Role, Session
 from anyhull.onboard.messages import MAX_BYTES, BadMessage, Message, decode, encode
 from anyhull.schema import check_types, require
 
@@ -20,6 +26,10 @@ PILOT, BOAT = "127.0.0.1:47001", "127.0.0.1:47000"
 
 MAX_BURST = 500
 """Datagrams received at once: two seconds of a boat's, so that a flood cannot block the loop."""
+
+RECEIVE_BUFFER = 4 * 2**20
+"""Of the socket, bytes: a flood must not displace the peer's datagrams while the loop computes. Linux grants at most
+`net.core.rmem_max`, by default enough for 500 short datagrams, or 50 ms of 10,000 a second."""
 
 
 class Address(NamedTuple):
@@ -52,6 +62,8 @@ class UDPConfig:
     """Address of the pilot."""
     peer: str = BOAT
     """Address of the boat."""
+    key: str | None = None
+    """Path of the boat's key, in the file relative to its folder; None limits the link to loopback."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -67,11 +79,20 @@ class UDPConfig:
 class UDP:
     """Messages as datagrams between two addresses."""
 
-    def __init__(self, listen: str | Address, peer: str | Address) -> None:
+    def __init__(
+        self, listen: str | Address, peer: str | Address, key: bytes | None = None, role: Role = "pilot"
+    ) -> None:
+        """`key` is the boat's, see `load_key`; `role` is which of the two ends this is."""
         self.peer = Address.read(peer) if isinstance(peer, str) else peer
         wanted = Address.read(listen) if isinstance(listen, str) else listen
         self.rejected: Counter[str] = Counter()
+        self._session = None if key is None else Session(key, role)
+        for address in (wanted, self.peer) if key is None else ():
+            if not ipaddress.IPv4Address(address.host).is_loopback:
+                hint = "make a key with 'anyhull key boat.key' and give both ends [link] key = \"boat.key\""
+                raise InputError(f"{address}: must be on loopback (127.0.0.0/8) without a key: {hint}")
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
         try:
             self._socket.bind(wanted)
         except OSError as error:
@@ -86,11 +107,14 @@ class UDP:
 
     def receive(self, timeout: float) -> list[Received]:
         """The messages from the peer; waits up to `timeout` s for the first datagram from anyone."""
+        self._handshake()
+        if self._session:
+            timeout = min(timeout, HELLO_INTERVAL)  # the next hello may be due
         select.select([self._socket], [], [], max(0.0, timeout))
         received = []
         for _ in range(MAX_BURST):
             try:
-                datagram, sender = self._socket.recvfrom(MAX_BYTES + 1)
+                datagram, sender = self._socket.recvfrom(MAX_BYTES + OVERHEAD + 1)
             except BlockingIOError:
                 break
             except OSError:  # an earlier datagram did not arrive, as while the peer is down
@@ -100,18 +124,39 @@ class UDP:
                 self.rejected["not from the peer"] += 1
                 continue
             try:
-                received.append(Received(decode(datagram), time.monotonic()))
+                content = datagram if self._session is None else self._session.open(datagram)
+                if content is None:
+                    self._handshake()
+                else:
+                    received.append(Received(decode(content), time.monotonic()))
             except BadMessage as bad:
                 self.rejected[str(bad)] += 1
         return received
 
     def send(self, message: Message) -> None:
-        """Send a message to the peer or lose it."""
-        try:
-            self._socket.sendto(encode(message), self.peer)
-        except OSError:
-            self.rejected["not sent"] += 1
+        """Send a message to the peer or lose it, as before the handshake."""
+        self._handshake()
+        datagram = encode(message) if self._session is None else self._session.seal(encode(message))
+        if datagram is not None:
+            self._send(datagram)
 
     def close(self) -> None:
         """Release the port."""
         self._socket.close()
+
+    def _handshake(self) -> None:
+        for hello in self._session.outgoing() if self._session else ():
+            self._send(hello)
+
+    def _send(self, datagram: bytes) -> None:
+        try:
+            self._socket.sendto(datagram, self.peer)
+        except OSError:
+            self.rejected["not sent"] += 1
+
+
+def open_link(config: UDPConfig, role: Role, listen: str | None = None, peer: str | None = None) -> UDP:
+    """The link of a boat's file at the end of `role`; `listen` and `peer` replace that end's addresses."""
+    own, other = (config.listen, config.peer) if role == "pilot" else (config.peer, config.listen)
+    key = None if config.key is None else load_key(Path(config.key))
+    return UDP(listen or own, peer or other, key, role)

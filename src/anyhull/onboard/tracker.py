@@ -1,0 +1,189 @@
+"""The reference as the boat follows it: it starts where the boat is, waits for it, and slows down with it.
+
+The boat first goes to the start of the reference (`anyhull.onboard.joining`), keeps station there for `settle` s, and
+continues along the reference from `lead_in` s before its start. The reference
+
+- waits while the guard stops the boat, and begins slowly again; a boat that has drifted away goes back first;
+- slows down when the boat is further than `Limits.slow_distance` away, and stands at `Limits.off_path`;
+- has arrived when the boat is at its end.
+
+After a failure the boat keeps station or returns along its track, as `Limits.on_failure` says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from anyhull.backend import Array, wrap
+from anyhull.dynamics import PERIOD
+from anyhull.onboard.joining import Approach, approach, retrace
+from anyhull.onboard.limits import Limits
+from anyhull.reference import PREVIEW, Hold, Reference
+
+Phase = Literal["waiting", "joining", "holding", "leading in", "under way", "failsafe", "arrived"]
+
+NEAR = (1.0, 0.8)
+"""Distance, m, and angle, rad, to the start of the reference within which no approach is needed."""
+
+REJOIN = (0.5, 0.5)
+"""The same after a stop on the way."""
+
+JOINED, JOIN_TIME = (0.3, 0.2), 10.0
+"""The same at the end of an approach; after this time, s, `REJOIN` is enough."""
+
+START_TIME, SLOW_TIME = 3.0, 1.0
+"""Time in which the reference gets to its full speed, and slows down to rest, s."""
+
+SLOW = 0.05
+"""Speed of a reference, m/s and rad/s, below which it starts from rest by itself."""
+
+TRACK_SPACING, TRACK_POINTS = 2.0, 5000
+"""Distance between two points of the track, m, and their largest number; the oldest are dropped."""
+
+
+class Tracker:
+    """The reference for each period: `step`."""
+
+    def __init__(
+        self,
+        reference: Reference,
+        limits: Limits,
+        how: Approach,
+        *,
+        sway: bool = True,
+        settle: float = 1.0,
+        lead_in: float = 0.0,
+        resume: float = 0.0,
+    ) -> None:
+        """`resume` is the time of the reference, s, at which to begin; `sway` is whether the boat can push sideways."""
+        self.reference, self.how = reference, how
+        self.phase: Phase = "waiting"
+        self.progress = resume - lead_in
+        """Time of the reference, s; negative while leading in."""
+        self.track: deque[tuple[float, float]] = deque(maxlen=TRACK_POINTS)
+        """Where the boat has been under way."""
+        self._limits, self._sway, self._settle = limits, sway, settle
+        self._held = 0.0
+        self._on_track = False
+        self._running = False
+        # A boat that leads in has the time to catch up.
+        self._rate = 1.0 if lead_in > 0 else 0.0
+        self._detour: Reference | None = None
+        self._detour_time = 0.0
+        self._good: Array | None = None
+
+    @property
+    def target(self) -> Array:
+        """The pose of the reference at its present time."""
+        pose: Array = self.reference.at(self.progress)[:3]
+        return pose
+
+    def distance(self, pose: Array) -> float:
+        """From a pose to the target, m."""
+        return math.dist(pose[:2], self.target[:2])
+
+    def step(self, passed: float, running: bool, failed: bool, pose: Array) -> Array:
+        """The window for the coming period, `passed` s after the last one.
+
+        `running` is whether the boat follows its commands, `failed` whether the failure action is in force.
+        """
+        began, self._running = running and not self._running, running
+        if not running:
+            return self._stopped()
+        if failed:
+            if self.phase != "failsafe":
+                self._fail(pose)
+            return self._along_detour(passed)
+        if self.phase == "failsafe" or began:
+            self._join(pose)
+        if self.phase == "joining":
+            window = self._along_detour(passed)
+            assert self._detour is not None
+            late = self._detour_time - self._detour.duration
+            if late >= 0 and self._near(pose, JOINED if late < JOIN_TIME else REJOIN):
+                self.phase, self._detour, self._held = "holding", None, 0.0
+            return window
+        if self.phase == "holding":
+            self._held += passed
+            if not self._on_track and self._held < self._settle - 1e-9:
+                return _still(self.target)
+            self._on_track, passed = True, 0.0
+        return self._along_reference(passed, pose)
+
+    def mark_good(self, pose: Array) -> None:
+        """Note a pose without any fault, to which the boat may be brought back."""
+        self._good = pose.copy()
+        point = (float(pose[0]), float(pose[1]))
+        if not self.track or math.dist(self.track[-1], point) >= TRACK_SPACING:
+            self.track.append(point)
+
+    def _near(self, pose: Array, near: Sequence[float]) -> bool:
+        return self.distance(pose) <= near[0] and abs(wrap(pose[2] - self.target[2])) <= near[1]
+
+    def _stopped(self) -> Array:
+        if self.phase in ("joining", "holding"):
+            self.phase = "waiting"
+        if self._on_track:
+            self._rate = 0.0
+        return _still(self.target)
+
+    def _join(self, pose: Array) -> None:
+        """Begin, or begin again, from where the boat is."""
+        if self._on_track:
+            self._rate = 0.0
+        elif self.progress >= 0 and np.abs(self.reference.at(self.progress)[3:]).max() < SLOW:
+            self._rate = 1.0
+        if self._near(pose, REJOIN if self._on_track else NEAR):
+            self.phase, self._held = "leading in" if self._on_track else "holding", 0.0
+        else:
+            self.phase = "joining"
+            self._detour, self._detour_time = (
+                approach(pose.tolist(), self.target.tolist(), self.how, sway=self._sway),
+                0.0,
+            )
+
+    def _fail(self, pose: Array) -> None:
+        """Begin the failure action: from the last good pose, if it is near."""
+        self.phase, self._detour_time = "failsafe", 0.0
+        if self._limits.on_failure == "return":
+            self._detour = retrace(pose.tolist(), self.track, self.how)
+            return
+        good = self._good
+        here = good if good is not None and math.dist(good[:2], pose[:2]) < self._limits.off_path else pose
+        self._detour = Hold((float(here[0]), float(here[1]), float(here[2])), math.inf)
+
+    def _along_detour(self, passed: float) -> Array:
+        assert self._detour is not None
+        self._detour_time += passed
+        if self._detour_time >= self._detour.duration:
+            return _still(self._detour.at(self._detour.duration)[:3])
+        return self._detour.window(self._detour_time)
+
+    def _along_reference(self, passed: float, pose: Array) -> Array:
+        li, end = self._limits, self.reference.duration
+        away = self.distance(pose)
+        wanted = min(max((li.off_path - away) / (li.off_path - li.slow_distance), 0.0), 1.0)
+        change = wanted - self._rate
+        self._rate += min(change, passed / START_TIME) if change > 0 else max(change, -passed / SLOW_TIME)
+        self.progress = min(self.progress + self._rate * passed, end)
+        if self.progress >= end:
+            if self.distance(pose) > li.arrival:
+                return _still(self.target)
+            self.phase = "arrived"
+        else:
+            self.phase = "under way" if self.progress > -1e-9 else "leading in"
+        if self._rate == 1.0:
+            return self.reference.window(self.progress)
+        window = self.reference.at(self.progress + self._rate * PERIOD * np.arange(PREVIEW + 1, dtype=np.float64))
+        window[:, 3:] *= self._rate
+        return window
+
+
+def _still(pose: Array) -> Array:
+    """Station keeping at a pose."""
+    return np.tile(np.append(pose, np.zeros(3)), (PREVIEW + 1, 1))

@@ -1,0 +1,400 @@
+"""The rules of the autopilot: arming, joining, waiting, and what it does on each failure of the boat."""
+
+import itertools
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from doubles import Constant
+
+from anyhull.onboard.autopilot import Autopilot
+from anyhull.onboard.fence import around
+from anyhull.onboard.joining import Approach, approach, retrace
+from anyhull.onboard.limits import Limits
+from anyhull.onboard.messages import Battery, Command, Gyro, Heading, Leak, Operator, Position, Status, Tilt
+from anyhull.onboard.monitors import CommandEcho, ProgressMonitor, ThrusterMonitor
+from anyhull.onboard.setup import Setup
+from anyhull.onboard.tracker import Tracker
+from anyhull.reference import hold, line, rounded_rectangle
+from anyhull.vessel import Vessel
+
+BOAT = Path(__file__).parents[1] / "examples" / "boat.toml"
+LAYOUT = Vessel.load(BOAT).thrusters
+
+
+class Moored:
+    """An autopilot and a boat with exact sensors that stays where it is put, whatever it is told."""
+
+    def __init__(self, reference, *, controller=None, limits=None, pose=(0.0, 0.0, 0.0), fence=None, **options):
+        setup = replace(Setup.load(BOAT), limits=limits or Limits(), fence=fence)
+        self.autopilot = Autopilot(setup, controller or Constant(0.9, 0.0, 0.0), reference, session=1, **options)
+        self.pose, self.time, self.steps = np.array(pose), 0.0, []
+        self.in_force: tuple[float, ...] = (0.0,) * 4
+        self.accepted, self.stopped = -1, True
+        self.thrust = None
+        self._numbers = itertools.count()
+
+    def say(self, kind, *values):
+        self.autopilot.on_message(kind(1, next(self._numbers), self.time, *values), self.time)
+
+    def run(self, seconds, answer=True):
+        """Run for some seconds; without `answer` the uplink is lost."""
+        for _ in range(round(10 * seconds)):
+            for _ in range(10):
+                self.time += 0.01
+                self.say(Gyro, 0.0)
+                self.say(Heading, float(self.pose[2]))
+            self.say(Position, float(self.pose[0]), float(self.pose[1]))
+            self.say(Status, self.in_force, self.stopped, self.accepted, self.thrust)
+            step = self.autopilot.step(self.time)
+            assert step is not None
+            self.steps.append(step)
+            if answer:
+                self.in_force, self.accepted, self.stopped = step.command.thrusters, step.command.seq, False
+        return self.steps[-1]
+
+    def events(self, what):
+        return [event.detail for event in self.autopilot.event_log.events if event.what == what]
+
+
+def test_a_boat_is_armed_when_every_check_has_passed():
+    ready: list[bool] = []
+    boat = Moored(hold(duration=100.0), checks=(lambda: "" if ready else "disk full",))
+    assert boat.run(5.0, answer=False).decision.reaction == "ramp"
+    assert "uplink: the boat has stopped its thrusters" in boat.steps[-1].decision.reason
+    assert boat.run(3.0).decision.reason == "arming: disk full"
+    ready.append(True)
+    assert boat.run(1.5).decision.reaction == "run"
+
+
+def test_a_boat_beyond_the_stated_distance_does_not_start():
+    boat = Moored(line(10.0), pose=(-200.0, 0.0, 0.0))
+    boat.run(10.0)
+    assert boat.autopilot.refused == "the boat is 200.0 m from the reference: must be at most 50 m"
+    assert all((step.decision.command == 0).all() for step in boat.steps)
+
+
+def test_a_boat_within_it_is_led_to_the_start_at_the_stated_speed():
+    boat = Moored(line(10.0), pose=(-20.0, 0.0, 0.0), approach=Approach(speed=0.4))
+    boat.run(4.0)
+    wanted = np.array([step.reference for step in boat.steps[15:]])
+    assert boat.steps[-1].phase == "joining"
+    assert wanted[0, :2] == pytest.approx((-20.0, 0.0), abs=0.01)
+    assert np.hypot(wanted[:, 3], wanted[:, 4]).max() <= 0.4 + 1e-9
+
+
+def test_an_approach_turns_drives_and_turns_again_and_is_smooth():
+    path = approach((0.0, 0.0, 0.0), (0.0, 20.0, math.pi), Approach(speed=0.5, turn_rate=0.2), sway=True)
+    states = path.at(np.arange(0.0, path.duration, 0.1))
+    assert states[0] == pytest.approx([0, 0, 0, 0, 0, 0], abs=1e-9)
+    assert path.at(path.duration)[:2] == pytest.approx((0.0, 20.0), abs=1e-6)
+    assert math.cos(path.at(path.duration)[2]) == pytest.approx(-1.0)
+    assert np.abs(states[:, 5]).max() <= 0.2 + 1e-9
+    assert np.hypot(*np.diff(states[:, :2], axis=0).T).max() <= 0.05 + 1e-9
+    # On the way the bow points along it.
+    assert states[len(states) // 2, 2] == pytest.approx(math.pi / 2, abs=1e-6)
+
+
+def test_a_short_approach_is_sideways_for_a_boat_with_sway_only():
+    how = Approach(speed=0.3)
+    crab, turned = (approach((0, 0, 0), (0, 1.5, 0), how, sway=sway) for sway in (True, False))
+    assert np.abs(crab.at(np.arange(0, crab.duration, 0.1))[:, 2]).max() < 1e-9
+    assert np.abs(turned.at(np.arange(0, turned.duration, 0.1))[:, 2]).max() == pytest.approx(math.pi / 2)
+
+
+def test_the_way_back_is_the_track():
+    track = [(0.0, 0.0), (2.0, 0.0), (4.0, 0.0), (4.0, 2.0), (4.0, 4.0)]
+    path = retrace((4.0, 5.0, 0.0), track, Approach(speed=0.5))
+    assert path.at(path.duration)[:2] == pytest.approx((0.0, 0.0), abs=1e-6)
+    points = path.at(np.arange(0, path.duration, 0.1))[:, :2]
+    corner = np.hypot(*(points - (4.0, 0.0)).T).min()
+    assert corner < 1.1
+
+
+def tracker(reference, **options):
+    return Tracker(reference, Limits(), Approach(), **options)
+
+
+def test_the_reference_waits_while_the_boat_is_stopped_and_starts_again_slowly():
+    path = line(100.0, speed=1.0)
+    follow, pose = tracker(path, settle=0.1), np.zeros(3)
+    for _ in range(100):
+        pose = follow.step(0.1, True, False, pose)[0, :3]
+    # From rest to full speed in 3 s the reference loses half of that: 1.5 s, and settling takes the first period.
+    assert follow.progress == pytest.approx(9.9 - 1.5, abs=0.2)
+    before = follow.progress
+    for _ in range(50):
+        window = follow.step(0.1, False, False, pose)
+    assert follow.progress == before
+    assert (window[:, 3:] == 0).all()
+    first = follow.step(0.1, True, False, pose)
+    assert 0 < first[0, 3] <= 0.1
+    assert np.diff(first[:, 0]).max() <= 0.011
+
+
+def test_the_reference_slows_down_for_a_boat_that_falls_behind():
+    follow, pose = tracker(line(100.0, speed=1.0), settle=0.1), np.zeros(3)
+    for _ in range(600):
+        window = follow.step(0.1, True, False, pose)
+    # A boat that does not move: the reference stands where the boat would be stopped.
+    assert window[0, 0] == pytest.approx(5.0, abs=0.1)
+    assert window[0, 3] < 0.05
+
+
+def test_a_boat_that_has_drifted_away_goes_back_first():
+    follow, pose = tracker(line(100.0, speed=1.0), settle=0.1), np.zeros(3)
+    for _ in range(100):
+        pose = follow.step(0.1, True, False, pose)[0, :3]
+    left = follow.target
+    follow.step(0.1, False, False, pose)
+    pose = pose + np.array([0.0, 3.0, 0.0])
+    follow.step(0.1, True, False, pose)
+    assert follow.phase == "joining"
+    for _ in range(600):
+        if follow.phase != "joining":
+            break
+        pose = follow.step(0.1, True, False, pose)[0, :3]
+    assert follow.phase in ("holding", "under way")
+    assert pose[:2] == pytest.approx(left[:2], abs=0.3)
+
+
+def test_arrived_means_at_the_end():
+    follow, pose = tracker(line(2.0, speed=1.0), settle=0.1), np.zeros(3)
+    for _ in range(100):
+        follow.step(0.1, True, False, pose)
+    assert follow.progress == 2.0
+    assert follow.phase != "arrived"
+    follow.step(0.1, True, False, np.array([1.5, 0.0, 0.0]))
+    assert follow.phase == "arrived"
+
+
+def test_a_mission_is_resumed_where_it_was():
+    follow = tracker(line(100.0, speed=1.0), resume=40.0, settle=0.1)
+    assert follow.target[:2] == pytest.approx((40.0, 0.0))
+    window = follow.step(0.1, True, False, np.array([40.2, 0.0, 0.0]))
+    assert window[0, :2] == pytest.approx((40.0, 0.0))
+
+
+def test_a_boat_that_runs_aground_is_pushed_for_less_than_ten_seconds():
+    boat = Moored(line(50.0, speed=0.6))
+    boat.run(30.0)
+    high = [np.abs(step.decision.command).max() >= 0.6 for step in boat.steps]
+    assert 3.0 < 0.1 * sum(high) < 10.0
+    assert boat.autopilot.guard.reaction == "handover"
+    assert "high command" in boat.events("no_progress")[0]
+    assert not boat.steps[-1].decision.command.any()
+
+
+def test_station_keeping_against_the_wind_is_progress():
+    boat = Moored(hold(duration=100.0))
+    assert boat.run(30.0).decision.reaction == "run"
+
+
+def test_a_moving_boat_at_full_command_makes_progress_and_one_that_spins_away_does_not():
+    push, ahead = np.array([1.0, 0.0, 0.0]), np.array([100.0, 0.0, 0.0, 0.6, 0.0, 0.0])
+    monitor = ProgressMonitor(Limits())
+    assert not any(monitor.step(0.1, push, np.array([0.02 * k, 0, 0]), ahead) for k in range(300))
+    monitor = ProgressMonitor(Limits())
+    found = [monitor.step(0.1, push, np.array([0.0, 0, 0.05 * k]), ahead) for k in range(300)]
+    assert any(found)
+
+
+def test_a_lost_uplink_ramps_down_and_the_reference_waits():
+    boat = Moored(hold(duration=100.0))
+    boat.run(4.0)
+    before = boat.run(0.1).progress
+    lost = boat.run(3.0, answer=False)
+    assert "uplink: no command confirmed for" in lost.decision.reason
+    assert lost.progress == pytest.approx(before + 1.1, abs=0.2)
+    assert (lost.decision.command == 0).all()
+    assert boat.run(3.0).decision.reaction == "run"
+
+
+def test_commands_in_force_that_were_never_sent_stop_the_pilot():
+    boat = Moored(hold(duration=100.0), controller=Constant(0.1, 0.0, 0.0))
+    boat.run(4.0)
+    for _ in range(20):
+        boat.run(0.1)
+        boat.in_force = (0.9, 0.9, -0.9, 0.9)
+    assert boat.autopilot.guard.reaction == "handover"
+    assert boat.events("mismatch")[0].startswith("thruster")
+
+
+def test_the_echo_allows_for_delay_and_slew_and_for_a_former_pilot():
+    echo = CommandEcho(Limits())
+    for k in range(10):
+        echo.sent(Command(1, k, 0.1 * k, (0.1 * k,), (0.0,)), 0.1 * k)
+    echo.on_status(Status(2, 0, 0.9, (0.45,), False, 7))
+    assert (echo.mismatch, echo.uplink(1.5)) == ("", "")
+    assert "no command confirmed for 1.3 s" in echo.uplink(2.0)
+    echo.on_status(Status(2, 1, 1.0, (-0.3,), False, 8))
+    assert echo.mismatch == "thruster 0 at -0.30, commanded 0.80"
+    echo.on_status(Status(2, 2, 1.1, (-0.3,), False, 5000))
+    assert echo.mismatch == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "fault", "reaction"),
+    [
+        (Battery, (0.1,), "battery", "failsafe"),
+        (Leak, (True,), "leak", "failsafe"),
+        (Tilt, (0.0, 0.8), "tilt", "handover"),
+        (Operator, ("stop",), "operator", "handover"),
+        (Operator, ("manual",), "operator", "handover"),
+    ],
+)
+def test_the_boats_own_warnings_have_their_reactions(kind, values, fault, reaction):
+    boat = Moored(hold(duration=100.0), controller=Constant(0.1, 0.0, 0.0))
+    boat.run(4.0)
+    boat.say(kind, *values)
+    assert boat.run(2.5).decision.reaction == reaction
+    assert fault in boat.steps[-1].decision.reason
+
+
+def test_the_operators_switch_back_to_auto_rearms():
+    boat = Moored(hold(duration=100.0), controller=Constant(0.1, 0.0, 0.0))
+    boat.run(4.0)
+    boat.say(Operator, "stop")
+    assert (boat.run(1.0).decision.command == 0).all()
+    assert not boat.autopilot.rearm()
+    boat.say(Operator, "auto")
+    assert boat.run(1.0).decision.reaction == "run"
+
+
+def test_a_battery_that_is_low_keeps_the_boat_from_starting():
+    boat = Moored(hold(duration=100.0))
+    boat.say(Battery, 0.05)
+    assert "battery: 5 % of its charge left" in boat.run(5.0).decision.reason
+    assert not boat.autopilot.guard.has_run
+
+
+def test_off_the_path_the_boat_keeps_station_until_rearmed_and_goes_back():
+    boat = Moored(line(50.0, speed=0.3), controller=Constant(0.1, 0.0, 0.0))
+    boat.run(5.0)
+    for k in range(60):
+        boat.pose = np.array([0.0, 0.1 * k, 0.0])
+        boat.run(0.1)
+    assert boat.autopilot.phase == "failsafe"
+    assert boat.steps[-1].reference[3:] == pytest.approx(np.zeros(3))
+    assert boat.autopilot.rearm()
+    boat.run(0.5)
+    assert boat.steps[-1].phase == "joining"
+
+
+def test_after_a_leak_the_boat_returns_along_its_track_where_the_file_says_so():
+    limits = Limits(on_failure="return")
+    boat = Moored(line(50.0, speed=0.5), controller=Constant(0.1, 0.0, 0.0), limits=limits)
+    boat.run(5.0)
+    for _ in range(200):
+        boat.pose = boat.run(0.1).reference[:3]
+    far = float(boat.pose[0])
+    assert far > 5
+    boat.say(Leak, True)
+    for _ in range(900):
+        boat.pose = boat.run(0.1).reference[:3]
+    assert boat.autopilot.phase == "failsafe"
+    assert boat.pose[:2] == pytest.approx((0.0, 0.0), abs=0.5)
+
+
+def monitor_runs(seconds, command, thrust):
+    """A monitor that sees constant commands and the thrusts of `thrust(i, fraction)`; what it says, and when."""
+    monitor, said = ThrusterMonitor(LAYOUT, Limits()), []
+    fractions = [(abs(c) - 0.05) / 0.95 * (1 if c > 0 else -1) if c else 0.0 for c in command]
+    for k in range(round(10 * seconds)):
+        given = tuple(thrust(i, fraction) for i, fraction in enumerate(fractions))
+        said += [(0.1 * k, line) for line in monitor.on_status(Status(1, k, 0.1 * k, command, False, k, given))]
+    return monitor, said
+
+
+COMMAND = (0.6, 0.6, 0.6, -0.6)
+
+
+@pytest.mark.parametrize(
+    ("thrust", "words"),
+    [
+        (lambda i, f: 0.0 if i == 2 else f, "thruster 2 dead"),
+        (lambda i, f: 0.5 * f if i == 1 else f, "thruster 1 weak, 50 % of its thrust"),
+        (lambda i, f: 0.9 if i == 3 else f, "thruster 3 stuck at 88 % of its thrust"),
+    ],
+)
+def test_a_failed_thruster_is_noticed_within_five_seconds(thrust, words):
+    monitor, said = monitor_runs(10.0, COMMAND, thrust)
+    (when, found), *more = said
+    assert found == words
+    assert when < 5.0
+    assert not more
+    assert [known.kind != "good" for known in monitor.conditions].count(True) == 1
+
+
+def test_thrusters_within_their_tolerance_are_not_accused():
+    for exponent, gain in itertools.product((0.9, 1.3), (0.9, 1.1)):
+        for size in (0.1, 0.3, 0.6, 1.0):
+            command = tuple(size * sign for sign in (1, -1, 1, -1))
+            _, said = monitor_runs(10.0, command, lambda i, f: math.copysign(gain * abs(f) ** exponent, f))  # noqa: B023
+            assert said == []
+
+
+def test_the_rest_of_the_thrusters_give_what_they_can():
+    monitor, _ = monitor_runs(10.0, COMMAND, lambda i, f: 0.0 if i == 2 else f)
+    words, enough = monitor.ability()
+    # Three of four: one side pushes with one thruster less.
+    assert enough
+    assert words.startswith("Fx ")
+    assert "of 40.2 N" in words
+    assert monitor.usable[2].forward == 0
+
+
+def test_a_weak_thruster_is_used_as_far_as_it_goes():
+    boat = Moored(hold(duration=1000.0), controller=Constant(0.6, 0.0, 0.0))
+    boat.run(3.0)
+    for _ in range(60):
+        boat.run(0.1)
+        boat.thrust = (boat.in_force[0], 0.5 * boat.in_force[1], *boat.in_force[2:])
+    assert any("thruster 1 weak, 5" in detail for detail in boat.events("thruster"))
+    assert boat.events("message failed") == []
+    step = boat.run(0.1)
+    assert step.allocation.force[0] == pytest.approx(0.6 * 40, rel=0.05)
+    # It needs twice the command for the same thrust.
+    assert step.allocation.commands[1] > 1.5 * step.allocation.commands[0]
+
+
+def test_a_boat_without_enough_thrusters_is_handed_over():
+    boat = Moored(hold(duration=1000.0), controller=Constant(0.9, 0.0, 0.0))
+    boat.run(3.0)
+    for _ in range(60):
+        boat.run(0.1)
+        boat.thrust = (0.0, 0.0, 0.0, *boat.in_force[3:])
+    assert boat.autopilot.guard.reaction == "handover"
+    assert any(detail.startswith("the boat can only give") for detail in boat.events("thruster"))
+
+
+def test_a_dead_thruster_is_left_out_of_the_allocation():
+    boat = Moored(hold(duration=1000.0), controller=Constant(0.4, 0.0, 0.0))
+    boat.run(3.0)
+    for _ in range(60):
+        boat.run(0.1)
+        boat.thrust = (boat.in_force[0], boat.in_force[1], 0.0, boat.in_force[3])
+    (said,) = [detail for detail in boat.events("thruster") if "thruster 2 dead" in detail]
+    assert "the boat can still give Fx" in said
+    step = boat.run(0.1)
+    assert step.allocation.commands[2] == 0
+    assert step.allocation.force[0] == pytest.approx(0.4 * 40, rel=0.02)
+
+
+def test_a_boat_without_a_fence_gets_one_around_its_mission():
+    boat = Moored(line(50.0, speed=0.3), controller=Constant(0.1, 0.0, 0.0), default_fence=True)
+    boat.run(4.0)
+    fence = boat.autopilot.guard.fence
+    assert fence is not None
+    # Ten metres, the file's boat being short.
+    assert fence.margin(25.0, 9.0) > 0 > fence.margin(25.0, 11.0)
+
+
+def test_the_default_fence_is_around_the_mission_and_the_way_to_it():
+    fence = around(rounded_rectangle(laps=50), 10.0).with_way((-30.0, 0.0), (0.0, 0.0))
+    assert fence.margin(0.0, 3.0) > 6
+    assert fence.margin(-15.0, 0.0) == pytest.approx(10.0, abs=0.8)
+    assert fence.margin(20.0, 0.0) < 0
+    assert len(fence.points) < 200
