@@ -13,7 +13,7 @@ import reprlib
 import sys
 import types
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from anyhull.errors import InputError
 
@@ -68,13 +68,28 @@ def _type_hints(kind: Any) -> dict[str, Any]:
 type_hints: Callable[[Any], dict[str, Any]] = functools.cache(_type_hints)
 
 
+class Shape(NamedTuple):
+    """What the decoder needs to know of a declared type."""
+
+    origin: Any
+    options: tuple[Any, ...]
+    is_dataclass: bool
+    is_sequence: bool
+
+
+@functools.cache
+def _shape(hint: Any) -> Shape:
+    origin = get_origin(hint)
+    return Shape(origin, get_args(hint), dataclasses.is_dataclass(hint), origin is tuple or hasattr(hint, "_fields"))
+
+
 def _decode(hint: Any, value: Any, path: str, unknown_keys: str) -> Any:
-    origin, options = get_origin(hint), get_args(hint)
+    origin, options, is_dataclass, is_sequence = _shape(hint)
     if origin in UNIONS:
         return None if value is None else _decode(options[0], value, path, unknown_keys)
-    if dataclasses.is_dataclass(hint):
-        return value if isinstance(value, hint) else _table(hint, value, path, unknown_keys)  # type: ignore[arg-type]
-    if origin is tuple or hasattr(hint, "_fields"):
+    if is_dataclass:
+        return value if isinstance(value, hint) else _table(hint, value, path, unknown_keys)
+    if is_sequence:
         several = options[-1] is Ellipsis if options else False
         kinds = [options[0]] * len(value) if several and isinstance(value, list | tuple) else _entries(hint)
         if not isinstance(value, list | tuple) or len(value) != len(kinds):
@@ -95,6 +110,13 @@ def _decode(hint: Any, value: Any, path: str, unknown_keys: str) -> Any:
     raise FieldError(path, value, describe(hint))
 
 
+@functools.cache
+def _required(kind: Any) -> list[str]:
+    """The fields of a dataclass without a default."""
+    missing = dataclasses.MISSING
+    return [f.name for f in dataclasses.fields(kind) if f.default is missing and f.default_factory is missing]
+
+
 def _entries(hint: Any) -> list[Any]:
     """The types of a fixed tuple's or NamedTuple's entries."""
     return list(get_type_hints(hint).values()) if hasattr(hint, "_fields") else list(get_args(hint))
@@ -110,10 +132,9 @@ def _table(kind: type[T], table: Any, path: str, unknown_keys: str) -> T:
             near = difflib.get_close_matches(key[:80], hints, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"accepted are {', '.join(hints)}"
             raise InputError(f"{prefix}{key[:80]} = {shown(table[key])}: unknown key; {hint}")
-    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
-        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-        if required and field.name not in table:
-            raise InputError(f"{prefix}{field.name} is missing: must be {describe(hints[field.name])}")
+    for name in _required(kind):
+        if name not in table:
+            raise InputError(f"{prefix}{name} is missing: must be {describe(hints[name])}")
     values = {name: _decode(hints[name], v, prefix + name, unknown_keys) for name, v in table.items() if name in hints}
     try:
         return kind(**values)

@@ -169,7 +169,7 @@ TYPES: dict[str, type[Message]] = {
 def encode(message: Message) -> bytes:
     """A message as JSON."""
     content = {"v": VERSION, "type": type(message).__name__.lower(), **vars(message)}
-    return json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
+    return _ENCODER.encode(content).encode()
 
 
 def decode(datagram: bytes) -> Message:
@@ -177,7 +177,7 @@ def decode(datagram: bytes) -> Message:
     if len(datagram) > MAX_BYTES:
         raise BadMessage("too long")
     try:
-        content = json.loads(datagram, parse_int=_parse_int)
+        content = _DECODER.decode(datagram.decode())
     except (ValueError, RecursionError):
         raise BadMessage("not JSON") from None
     if not isinstance(content, dict):
@@ -203,6 +203,10 @@ def decode(datagram: bytes) -> Message:
 def _parse_int(digits: str) -> float:
     """An integer; as a float, perhaps infinite, where it has so many digits that it may not fit one."""
     return int(digits) if len(digits) < 300 else float(digits)
+
+
+_DECODER = json.JSONDecoder(parse_int=_parse_int)
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 def _check(message: Message) -> None:
