@@ -126,8 +126,11 @@ def piece(seed: int, name: str, hours: float) -> dict[str, Any]:
         console.watch(rig)
         try:
             while rig.time < seconds:
+                shown = len(rig.violations)
                 rig.run(min(SAMPLE, seconds - rig.time))
                 memory.append(round(resident_memory(), 1))
+                for violation in rig.violations[shown:]:
+                    print(f"{name} seed {seed}: {violation}", flush=True)
                 done = f"{rig.time / 3600:.2f} of {hours:g} h, {len(rig.violations)} violations, {memory[-1]:.0f} MB"
                 print(f"{name} seed {seed}: {done}", flush=True)
             rig.close()
