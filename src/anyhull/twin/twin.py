@@ -16,6 +16,7 @@ import numpy as np
 
 from anyhull.backend import to_body, to_inertial, wrap
 from anyhull.dynamics import rk4
+from anyhull.errors import InputError
 from anyhull.onboard.messages import MAX_INTEGER, Command, Message
 from anyhull.twin.firmware import BoardConfig, Firmware
 from anyhull.twin.hull import Hull, HullUncertainty, size
@@ -177,6 +178,9 @@ class Twin:
             return (v_x + water.x, v_y + water.y, s[5] + water.yaw_rate, *acceleration)
 
         x, y, psi, u, v, r = rk4(rate, (*self._pose, *self._through_water), TICK)
+        if not all(map(math.isfinite, (x, y, psi, u, v, r))):
+            reason = "the state of the hull is no longer finite; check length, mass and damping of its file"
+            raise InputError(f"{self.vessel.name} at t = {self._elapsed:.1f} s: {reason}")
         self._pose, self._through_water = (x, y, float(wrap(psi))), (u, v, r)
 
     def _move_aground(self) -> None:
