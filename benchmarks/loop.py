@@ -172,6 +172,10 @@ def run(trial: Trial, seconds: float, every: float) -> None:
         time.sleep(1.0)
 
 
+def _rejected(counts: dict[str, int]) -> int:
+    return sum(times for what, times in counts.items() if what.startswith("message rejected"))
+
+
 def results(trial: Trial) -> dict[str, Any]:
     """The periods of each pilot process from its log, in their order, and its memory."""
     from anyhull.log import Log
@@ -184,7 +188,7 @@ def results(trial: Trial) -> dict[str, Any]:
         memory = memory[10:] or memory  # without the start
         counts = about.get("event_counts", {})
         found = {"ended": about["ended"] or "killed", "progress_s": round(about["progress"], 1), **about["loop"]}
-        found |= {"memory_mb": [round(memory[0], 1), round(memory[-1], 1)], "rejected": counts.get("message rejected")}
+        found |= {"memory_mb": [round(memory[0], 1), round(memory[-1], 1)], "rejected": _rejected(counts)}
         processes.append(found)
     return {
         "p99_ms": max(process["p99_ms"] for process in processes),

@@ -85,8 +85,7 @@ def test_nan_in_messages_is_rejected_and_recorded():
     found = rig(Fault("nan", 5.0, 3.0, share=0.5))
     assert found.rejected["x: must be a finite number"] > 10
     assert found.rejected["psi: must be a finite number"] > 100
-    first, *_ = events(found, "message rejected")
-    assert "must be a finite number" in first.detail
+    assert events(found, "message rejected: psi: must be a finite number")
     assert found.autopilot.event_log.counts["stop"] == 0
     assert error(found) < 0.15
 
@@ -146,7 +145,7 @@ def test_garbage_on_the_port_is_tolerated():
     found = rig(Fault("garbage", 4.0, 6.0))
     assert sum(found.rejected.values()) > 1000
     assert found.rejected["not JSON"] > 500
-    assert len(events(found, "message rejected")) <= 4
+    assert len(events(found, "message rejected: not JSON")) <= 4
     assert found.autopilot.event_log.counts["stop"] == 0
 
 

@@ -319,9 +319,22 @@ def test_every_fault_is_logged_once_when_it_begins_and_once_when_it_clears():
 
 def test_the_worst_of_several_faults_counts():
     loop = Loop(fence=Circle(0, 0, 1)).under_way()
-    decision = loop.step(command=None, state=State(0, pose=np.array([5.0, 0, 0]), health="lost"))
+    outside = np.array([5.0, 0, 0])
+    decision = loop.step(command=None, state=State(0, pose=outside), conditions={"uplink": "lost"})
     assert decision.reaction == "ramp"
-    assert [event.what for event in decision.events] == ["command", "lost", "fence", "reaction"]
+    assert [event.what for event in decision.events] == ["command", "fence", "uplink", "reaction"]
+
+
+def test_a_position_that_is_not_known_is_not_held_against_the_fence():
+    loop = Loop(fence=Circle(0, 0, 1)).under_way()
+    outside = np.array([5.0, 0, 0])
+    assert [event.what for event in loop.step(state=State(0, pose=outside, health="lost")).events] == [
+        "lost",
+        "reaction",
+    ]
+    loop.run(3.0)
+    assert loop.guard.reaction == "run"
+    assert loop.step(state=State(0, pose=outside, health="dead reckoning")).reaction == "failsafe"
 
 
 def test_an_estimate_is_a_state():

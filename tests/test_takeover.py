@@ -237,7 +237,7 @@ def test_the_process_of_a_killed_boat_or_pilot_cannot_be_replaced_by_a_recording
             answer = interrupt(steering)
         data = sum(datagram[TAG] == 2 for datagram in relay.recorded["pilot"])
         assert 0 < sum(answer["received"].values()) <= data
-        assert answer["event_counts"]["message rejected"] > 0
+        assert any(what.startswith("message rejected: ") for what in answer["event_counts"])
         # The boat begins again, where its pilot was killed: nothing that this pilot has said starts it.
         assert sum(datagram[TAG] == 2 for datagram in relay.recorded["boat"]) > 5
         with process(*twin) as at_sea:

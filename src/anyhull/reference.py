@@ -11,10 +11,11 @@ from anyhull.backend import Array
 from anyhull.errors import InputError
 from anyhull.legs import Legs, legs
 from anyhull.paths import Arcs, Curve, Path, spline
-from anyhull.trajectory import LEAST, MOST, PREVIEW, Chain, Follow, Hold, Reference, Stage, Turn, positive
+from anyhull.trajectory import LEAST, MOST, PREVIEW, Brake, Chain, Follow, Hold, Reference, Stage, Turn, positive
 
 __all__ = [
     "PREVIEW",
+    "Brake",
     "Chain",
     "Follow",
     "Hold",

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from anyhull.backend import Array, wrap
+from anyhull.backend import Array, to_body, to_inertial, wrap
 from anyhull.dynamics import PERIOD, inverse_dynamics
 from anyhull.errors import InputError
 from anyhull.paths import Path
@@ -118,6 +118,35 @@ class Turn(Reference):
         state[..., 2] = self.pose[2] + self.angle * (share - np.sin(2 * np.pi * share) / (2 * np.pi))
         state[..., 5] = math.copysign(self.rate / 2, self.angle) * (1 - np.cos(2 * np.pi * share))
         return state
+
+
+@dataclass(frozen=True)
+class Brake(Reference):
+    """From a velocity to rest, straight ahead over ground, with constant decelerations that end together."""
+
+    pose: tuple[float, float, float]
+    """x, y, psi at the start (m, m, rad)."""
+    velocity: tuple[float, float, float]
+    """u, v, r at the start, over ground in the body frame (m/s, m/s, rad/s)."""
+    deceleration: float
+    """m/s², and of the yaw rate rad/s²: the larger of the two."""
+
+    def __post_init__(self) -> None:
+        positive("deceleration", self.deceleration)
+
+    @property
+    def duration(self) -> float:  # type: ignore[override]
+        u, v, r = self.velocity
+        return max(math.hypot(u, v), abs(r)) / self.deceleration
+
+    def at(self, t: Array | float) -> Array:
+        left = 1.0 - np.clip(np.asarray(t, dtype=float) / max(self.duration, 1e-9), 0.0, 1.0)
+        passed = self.duration * (1.0 - left * left) / 2  # so much time at the first velocity
+        (x, y, psi), (u, v, r) = self.pose, self.velocity
+        v_x, v_y = to_inertial(u, v, psi)
+        heading = psi + r * passed
+        ahead, aside = to_body(v_x * left, v_y * left, heading)
+        return np.stack([x + v_x * passed, y + v_y * passed, heading, ahead, aside, r * left], axis=-1)
 
 
 @dataclass(frozen=True)

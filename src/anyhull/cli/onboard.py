@@ -20,6 +20,10 @@ from anyhull.vessel import Vessel
 TimeFactor = Annotated[float, typer.Option(help="Speed of time relative to the wall clock, for a simulated boat.")]
 
 
+ENDING = ("SIGINT", "SIGTERM", *(["SIGQUIT"] if hasattr(signal, "SIGQUIT") else []))
+"""Signals that end a run in order."""
+
+
 def check_time_factor(time_factor: float) -> None:
     """Raise for a time factor that cannot be used."""
     if not 0 < time_factor <= 100:
@@ -50,7 +54,7 @@ def warn(
 
 @contextmanager
 def until_signal(actions: Mapping[str, Callable[[], None]] | None = None) -> Iterator[Callable[[], str]]:
-    """A function that returns the name of the first SIGINT or SIGTERM received, or empty; a second one interrupts.
+    """A function that returns the name of the first signal to end the run, or empty; a second one interrupts.
 
     `actions` are for other signals, by name. The function calls them, so that none happens in the midst of a period.
     """
@@ -70,7 +74,7 @@ def until_signal(actions: Mapping[str, Callable[[], None]] | None = None) -> Ite
             actions[waiting.popleft()]()
         return received[0] if received else ""
 
-    handlers: dict[str, Any] = dict.fromkeys(("SIGINT", "SIGTERM"), handle) | dict.fromkeys(actions, defer)
+    handlers: dict[str, Any] = dict.fromkeys(ENDING, handle) | dict.fromkeys(actions, defer)
     if hasattr(signal, "SIGTTOU"):
         handlers["SIGTTOU"] = signal.SIG_IGN  # in the background, output to the terminal would suspend the process
     before = {

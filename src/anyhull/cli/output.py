@@ -57,8 +57,11 @@ def print_json(document: Any) -> None:
     print(json.dumps(finite(document), indent=2, allow_nan=False))
 
 
-def check_outputs(plot: Path | None, animate: Path | None, out: Path | None) -> None:
-    """Raise before a run if one of its files could not be written after it, or if its log would replace another."""
+def check_outputs(plot: Path | None, animate: Path | None, out: Path | None, *, numbered: bool = False) -> None:
+    """Raise before a run if one of its files could not be written after it, or if its log would replace another.
+
+    A `numbered` log gets the next free name.
+    """
     if plot:
         from anyhull.viz.plots import check_picture
 
@@ -69,7 +72,7 @@ def check_outputs(plot: Path | None, animate: Path | None, out: Path | None) -> 
         check_animation(animate)
     if out and out.suffix != ".npz":
         raise InputError(f"{out}: a log is saved as a NumPy archive: give a path that ends in .npz")
-    if out and out.is_file():
+    if out and not numbered and out.is_file():
         raise InputError(f"{out}: exists, and a log is never replaced: give another path")
     for path in (plot, animate, out):
         if path:

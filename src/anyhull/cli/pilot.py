@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from anyhull.onboard.autopilot import Autopilot, StepRecord
     from anyhull.onboard.recorder import Unfinished
 
-DAY = 400 * 2**20
-"""Size of the record of a day, bytes."""
+HOUR, DAY = 17 * 2**20, 400 * 2**20
+"""Size of the record of an hour and of a day, bytes."""
 
 PRIORITY = -10
 """Of the loop, as of `nice`; needs the privilege for it."""
@@ -70,7 +70,9 @@ def pilot(
     spacing: Spacing = None,
     angle: Angle = None,
     dry_run: DryRun = False,
-    from_start: Annotated[bool, typer.Option("--from-start", help="Do not resume a run that was killed.")] = False,
+    from_start: Annotated[
+        bool, typer.Option("--from-start", help="Do not resume a run that was killed or ended by SIGTERM.")
+    ] = False,
     listen: Annotated[str | None, typer.Option(help="Address of the pilot; by default the file's.")] = None,
     peer: Annotated[str | None, typer.Option(help="Address of the boat; by default the file's.")] = None,
     time_factor: TimeFactor = 1.0,
@@ -85,9 +87,10 @@ def pilot(
 ) -> None:
     """Steer a boat along a mission or a reference.
 
-    SIGINT or SIGTERM ramp down and end the run, SIGUSR1 rearms the guard. A run that was killed is resumed.
+    SIGINT or SIGTERM ramp down and end the run, SIGUSR1 rearms the guard. A run that was killed, or ended by SIGTERM,
+    is resumed.
     """
-    check_outputs(plot, None, out)
+    check_outputs(plot, None, out, numbered=True)
     check_time_factor(time_factor)
     setup = Setup.load(boat)
     sizes = {"speed": speed, "laps": laps, "heading": heading, "radius": radius, "corridor": corridor}
@@ -107,6 +110,7 @@ def pilot(
     from anyhull.onboard.autopilot import Autopilot
     from anyhull.onboard.joining import Approach
     from anyhull.onboard.loop import run_autopilot
+    from anyhull.onboard.recorder import keep_progress
 
     steering = controller(controller_name, setup.vessel)
     journal = out.with_suffix(".jsonl")
@@ -118,10 +122,18 @@ def pilot(
         stack.callback(link.close)
         resume = _resumed(set_aside(out, printer.say), chosen, from_start, printer.say)
         save_killed(out, printer.say, AT_ONCE)
-        approach = Approach(chosen.approach_speed, chosen.approach_distance)
-        autopilot = Autopilot(setup, steering, chosen.reference, approach=approach, resume=resume, default_fence=True)
-        if no_room := _no_room(out):
-            printer.say(f"warning: {no_room}")
+        if no_room := _no_room(out, DAY):
+            printer.say(f"warning: {no_room}: the record keeps its newest part only")
+        autopilot = Autopilot(
+            setup,
+            steering,
+            chosen.reference,
+            approach=Approach(chosen.approach_speed, chosen.approach_distance),
+            resume=resume,
+            # A mission that has begun goes on, with a record of its newest part.
+            checks=() if resume else (lambda: _no_room(out, HOUR),),
+            default_fence=True,
+        )
         warn(setup.vessel, chosen.reference, steering, printer.say)
         printer.say(f"pilot of {setup.vessel.name} at {link.address}, only for a boat at {link.peer}")
         with suppress(OSError, AttributeError):  # where the system permits it, before other programs of the computer
@@ -152,6 +164,8 @@ def pilot(
             raise InputError(f"{link.peer}: no state received; {_hint(link.rejected, str(link.address))}")
         files = {"log": str(save_log(log, out, printer.say))}
         journals.remove(journal)
+        if log.about["ended"] == "SIGTERM":  # as by a shutdown of the computer; SIGINT is the operator's own
+            keep_progress(journal, about, autopilot.tracker.progress, "SIGTERM")
         save_killed(out, printer.say)
         # Figure and metrics are of the time on the reference; the log has the whole run.
         followed = log.during(log.about["following"]) if log.about["following"] else None
@@ -182,21 +196,23 @@ def _infeasible(mission: Mission, vessel: Vessel) -> str:
     return f"{reasons[0]}; ask for a lower speed" if reasons else ""
 
 
-def _no_room(out: Path) -> str:
-    """A warning where the disk has no room for the record of a day, or empty."""
+def _no_room(out: Path, least: int) -> str:
+    """What is free on the disk of the record, where that is less than `least` bytes, or empty."""
     folder = next(parent for parent in out.absolute().parents if parent.exists())
-    free = shutil.disk_usage(folder).free
-    return f"{folder}: {free / 2**20:.0f} MB free: the record keeps its newest part only" if free < DAY else ""
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return f"disk of {folder}: {error.strerror}"
+    return f"disk of {folder}: {free / 2**20:.0f} MB free, {least / 2**20:.0f} needed" if free < least else ""
 
 
 def _resumed(last: Unfinished | None, mission: Mission, from_start: bool, say: Say) -> float:
     """Time of the reference at which to begin, s."""
     if last is None or from_start:
         return 0.0
-    progress = last.progress
-    if progress is None:  # a run that never got a state leaves things as the one before it did
-        progress = float(last.about.get("resumed_at", 0.0))
-    elif last.ended:
+    # A run that never got a state leaves things as the one before it did.
+    progress = last.about.get("resumed_at") if last.progress is None else last.progress
+    if type(progress) not in (int, float) or (last.ended and last.progress is not None):
         return 0.0
     if not 1 <= progress < mission.reference.duration:
         return 0.0

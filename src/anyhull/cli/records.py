@@ -69,14 +69,22 @@ def save_killed(out: Path, say: Say, most: float = float("inf")) -> None:
             if sum(file.stat().st_size for file in files) > most:
                 continue
             log = recover(first)
+            if not len(log.time) and log.about["ended"]:
+                journal.remove(first)
+                continue
             if not len(log.time):
                 raise InputError(f"{first}: holds no period")
-            saved = log.save(free_path(first.with_suffix(".npz")))
-            journal.remove(first)
-            say(f"{first}: saved as {saved}")
         except InputError as error:
             damaged = first.with_suffix(".damaged")
             journal.rename(first, damaged)
             say(f"{error}; renamed to {damaged}")
-        except OSError as error:  # a full disk: the journal stays
-            say(f"{first}: cannot be saved as a log: {error.strerror or error}; the file is kept")
+            continue
+        except OSError as error:
+            say(f"{first}: cannot be read: {error.strerror or error}; the file is kept")
+            continue
+        try:
+            saved = log.save(free_path(first.with_suffix(".npz")))
+            journal.remove(first)
+            say(f"{first}: saved as {saved}")
+        except (InputError, OSError) as error:  # a full disk: the journal stays
+            say(f"{first}: cannot be saved as a log: {getattr(error, 'strerror', None) or error}; the file is kept")

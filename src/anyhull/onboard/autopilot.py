@@ -26,7 +26,7 @@ from anyhull.backend import Array
 from anyhull.controller import Controller
 from anyhull.errors import InputError
 from anyhull.onboard.allocation import Allocation
-from anyhull.onboard.checks import Fault
+from anyhull.onboard.checks import KNOWN, Fault
 from anyhull.onboard.estimator import Estimate, Estimator
 from anyhull.onboard.event_log import EventLog
 from anyhull.onboard.fence import around
@@ -111,7 +111,7 @@ class Autopilot:
             reference,
             limits,
             approach or Approach(),
-            sway=vessel.Fy > 0,
+            vessel,
             settle=settle,
             lead_in=lead_in,
             resume=resume,
@@ -131,6 +131,8 @@ class Autopilot:
         self._sent = np.zeros(3)
         self._reaction: str = "ramp"
         self._rejected_messages: Counter[str] = Counter()
+        self._ended = False
+        self._restarts = 0
         controller.reset()
 
     @property
@@ -162,7 +164,7 @@ class Autopilot:
         at = self.vehicle.clock.at(now)
         for reason, times in (rejected - self._rejected_messages).items():
             # Before the first message the boat's time is not known.
-            self.event_log.record(at if math.isfinite(at) else 0.0, "message rejected", reason, times)
+            self.event_log.record(at if math.isfinite(at) else 0.0, f"message rejected: {reason}", "", times)
         self._rejected_messages = rejected.copy()
 
     def step(self, now: float) -> StepRecord | None:
@@ -173,10 +175,16 @@ class Autopilot:
         vehicle = self.vehicle
         estimate = vehicle.estimator.at(at)
         before = self.guard.reaction
+        if before in RUNNING and self._reaction not in RUNNING:  # rearmed since the last step
+            self._start_again(before)
         window = self._window(at, estimate, before)
         began = time.perf_counter()
         requested = self._request(at, estimate, window)
         compute_time = time.perf_counter() - began
+        if requested is not None and before not in RUNNING:
+            # The controller saw a boat that does not follow it. If the guard lets commands pass, the first repeats the
+            # last one, and the next is of a controller that has been reset.
+            requested = self._sent
         # The estimates of a controller that did not step, or whose commands are not sent, are not of this boat.
         source = self.controller if requested is not None and before in RUNNING else None
         dynamics = getattr(source, "dynamics", None)
@@ -188,18 +196,20 @@ class Autopilot:
         state = replace(estimate, time=estimate.time + now - at)
         e = None if dynamics is None else np.array(dynamics.e)
         conditions = self._conditions(now, estimate, window[0])
-        decision = self.guard.step(now, requested, state, _latent(source), e, conditions, vehicle.manual)
+        # An operator's command is followed so that the return has no bump, which a boat that never ran does not have.
+        manual = vehicle.manual(now) if self.guard.has_run else None
+        decision = self.guard.step(now, requested, state, _latent(source), e, conditions, manual)
         if now < vehicle.rearm_until and self.rearm():
             vehicle.rearm_until = -math.inf
-        # The guard may also have been rearmed between two steps.
-        if decision.reaction in ("run", "failsafe") and self._reaction not in RUNNING:
-            self.controller.reset()
-            self._progress_monitor.reset()
+        if decision.reaction in RUNNING and self._reaction not in RUNNING:
+            self._start_again(decision.reaction)
         elif decision.reaction == "run" and not decision.reason and estimate.valid:
             self.tracker.mark_good(estimate.pose)
         self._reaction, self._sent = decision.reaction, decision.command
-        allocation = vehicle.allocator.allocate(decision.command * self._limits - vehicle.stuck_force)
-        self.commanding = bool(decision.command.any())
+        # The rest balances a stuck thruster only as long as the boat is steered.
+        balanced = vehicle.stuck_force if decision.reaction in RUNNING else 0.0
+        allocation = vehicle.allocator.allocate(decision.command * self._limits - balanced)
+        self.commanding = bool(decision.command.any() or allocation.commands.any())
         self.event_log.add(*(event._replace(time=at) for event in decision.events))
         self.event_log.counts["stop"] += before in RUNNING and decision.reaction in ("ramp", "handover")
         vehicle.record_estimator(at)
@@ -213,15 +223,16 @@ class Autopilot:
         """Take the boat back after a failsafe or a handover, with all thrusters; whether no fault was in the way."""
         if self.guard.reaction not in ("failsafe", "handover"):
             return self.guard.reaction == "run"
-        if not self.guard.rearm():
+        # Failed thrusters are no fault in the way: those that have not been repaired are found again.
+        if self._ended or not self.guard.rearm(besides=("thruster",)):
             return False
         self.event_log.add(self.guard.events[-1]._replace(time=self._last_step or 0.0))
         self.vehicle.take_all_thrusters()
-        self._progress_monitor.reset()
         return True
 
     def disengage(self, reason: str) -> None:
-        """Ramp down and hand the boat over."""
+        """Ramp down and hand the boat over for good."""
+        self._ended = True
         if self.guard.reaction != "handover":
             self.guard.disengage(reason)
             self.event_log.add(self.guard.events[-1]._replace(time=self._last_step or 0.0))
@@ -232,6 +243,12 @@ class Autopilot:
             return None
         self.vehicle.allocator.reset()
         return self._command(at, self.vehicle.allocator.allocate(np.zeros(3)))
+
+    def _start_again(self, reaction: str) -> None:
+        """Forget what was before the boat followed its commands."""
+        self._reaction = reaction
+        self.controller.reset()
+        self._progress_monitor.reset()
 
     def _command(self, at: float, allocation: Allocation) -> Command:
         self._seq += 1
@@ -247,7 +264,7 @@ class Autopilot:
             self.guard.fence = self._corridor.with_way((float(estimate.pose[0]), float(estimate.pose[1])), (x, y))
             self._corridor = None
         running = reaction in RUNNING and estimate.valid
-        return self.tracker.step(passed, running, reaction == "failsafe", estimate.pose)
+        return self.tracker.step(passed, running, reaction == "failsafe", estimate.pose, estimate.velocity)
 
     def _conditions(self, now: float, estimate: Estimate, reference: Array) -> dict[Fault, str]:
         """The faults that the guard cannot find by itself."""
@@ -258,26 +275,40 @@ class Autopilot:
             return found
         limits, away = self.setup.limits, math.dist(estimate.pose[:2], reference[:2])
         if self.guard.reaction in RUNNING:
-            if self.phase != "failsafe" and away > limits.off_path:
+            known = estimate.health in KNOWN  # else the distance means nothing
+            if known and self.phase != "failsafe" and away > limits.off_path:
                 found["off_path"] = f"{away:.1f} m from the reference"
             if stalled := self._progress_monitor.step(passed, self._sent, estimate.pose, reference):
                 found["no_progress"] = stalled
-        elif not self.guard.has_run and estimate.health == "ok":
-            failed = [reason for check in self._checks if (reason := check())]
-            distance, most = self.tracker.distance(estimate.pose), self.tracker.how.distance
-            if distance > most:
-                self.refused = f"the boat is {distance:.1f} m from the reference: must be at most {most:g} m"
-                failed.append(self.refused)
-            if failed:
+        elif estimate.health == "ok" and (not self.guard.has_run or self.guard.reaction == "handover"):
+            if failed := self._check_arming(estimate):
                 found["arming"] = "; ".join(failed)
         return found
+
+    def _check_arming(self, estimate: Estimate) -> list[str]:
+        """Why the boat must not start, or be rearmed, where it is."""
+        failed = [reason for check in self._checks if (reason := check())] if not self.guard.has_run else []
+        distance, most = self.tracker.distance(estimate.pose), self.tracker.how.distance
+        if distance > most:
+            failed.append(f"the boat is {distance:.1f} m from the reference: must be at most {most:g} m")
+            if not self.guard.has_run:
+                self.refused = failed[-1]
+        elif self.guard.fence is not None:
+            way = np.linspace(estimate.pose[:2], self.tracker.target[:2], 2 + int(distance)).tolist()
+            if any(self.guard.fence.margin(x, y) < 0 for x, y in way[1:]):
+                failed.append("the straight way to the reference leaves the fence")
+        return failed
 
     def _request(self, at: float, estimate: Estimate, window: Array) -> Array | None:
         """The controller's command; None without a valid state, or where the controller fails."""
         if not estimate.valid:
             return None
         try:
-            return self.controller.step(estimate.pose, estimate.velocity, window)
+            command = self.controller.step(estimate.pose, estimate.velocity, window)
+            if (restarts := getattr(self.controller, "restarts", 0)) > self._restarts:
+                self.event_log.record(at, "controller restarted", "its memory was not finite")
+            self._restarts = restarts
+            return command
         except Exception as error:  # after any error of the controller the guard must ramp down
             self.event_log.record(at, "controller failed", f"{type(error).__name__}: {error}"[:100])
             return None

@@ -33,6 +33,9 @@ Fault = Literal[
     "operator",
 ]
 
+KNOWN = ("ok", "dead reckoning")
+"""Healths of an estimate whose position can be judged."""
+
 TIME_TOLERANCE = 1e-3
 """Rounding of clocks, s."""
 
@@ -74,7 +77,7 @@ def check_state(
         return faults
     if now is not None and abs(now - float(time)) > max_age + TIME_TOLERANCE:
         faults["state"] = f"{now - float(time):.2g} s old"
-    if fence is not None:
+    if fence is not None and health in KNOWN:
         x, y, psi = pose.tolist()
         v_x, v_y = to_inertial(float(velocity[0]), float(velocity[1]), psi)
         margin = fence.margin(x, y)

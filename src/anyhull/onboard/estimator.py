@@ -55,6 +55,9 @@ CLOCK_SET_COUNT = 50
 LEAST_STD = 0.1
 """Least standard deviation of a measurement, in those of `Sensors`: receivers are at times too sure of themselves."""
 
+LEAST_INTERVAL = 0.004
+"""Between two measurements of a sensor, s: what is used again after a late one must not grow with what is sent."""
+
 MAX_PREDICTION = 60.0
 """Longest prediction past the last measurement, s."""
 
@@ -99,7 +102,7 @@ class Estimator:
         self.sensors = sensors or Sensors()
         self.rejected: Counter[tuple[Stream, str]] = Counter()
         """Rejected measurements of each sensor by reason: `not a number`, `duplicate`, `out of order`, `late`,
-        `ahead of time`, `outlier`, `not finite`."""
+        `ahead of time`, `too frequent`, `outlier`, `not finite`."""
         self.accepted: Counter[Stream] = Counter()
         """Accepted measurements of each sensor."""
         self.restarts: Counter[str] = Counter()
@@ -170,7 +173,7 @@ class Estimator:
         if not all(map(math.isfinite, (*numbers, m.time, m.std))) or len(numbers) != size or m.std <= 0:
             return self._reject(stream, "not a number")
         if mistimed := self._mistiming(m):
-            self._mistimed += mistimed != "duplicate"
+            self._mistimed += mistimed not in ("duplicate", "too frequent")
             if self._mistimed >= CLOCK_SET_COUNT:
                 self._restart("clock set")
             return self._reject(stream, mistimed)
@@ -207,6 +210,8 @@ class Estimator:
         latest = self._latest.get(m.stream, -math.inf)
         if m.time <= latest:
             return "duplicate" if m.time == latest else "out of order"
+        if m.time < latest + LEAST_INTERVAL:
+            return "too frequent"
         now = self._filter.time if self._filter else max(self._latest.values(), default=m.time)
         if m.time < now - self.sensors.max_delay:
             return "late"

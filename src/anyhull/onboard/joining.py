@@ -7,11 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anyhull.backend import wrap
-from anyhull.reference import Chain, Reference, Turn, legs
+from anyhull.reference import Brake, Chain, Reference, Turn, legs
 from anyhull.schema import check_types, require
+from anyhull.speeds import turn_rate
+from anyhull.vessel import Vessel
 
 SHORT = 2.0
 """Distance, m, that a boat with sway covers without turning toward it."""
+
+SLOW, DECELERATION = 0.05, 0.15
+"""Speed, m/s and rad/s, above which a boat first comes to rest, and by how much it slows down, m/s² and rad/s²."""
+
+AT_REST = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -31,30 +38,70 @@ class Approach:
             require(self, field, getattr(self, field) > 0, "positive")
 
 
-def approach(pose: Sequence[float], target: Sequence[float], how: Approach, *, sway: bool) -> Reference:
-    """From rest at `pose` to rest at `target`, each (x, y, psi) in m and rad: turn, straight, turn.
+def approach(
+    pose: Sequence[float],
+    target: Sequence[float],
+    how: Approach,
+    *,
+    vessel: Vessel,
+    velocity: Sequence[float] = AT_REST,
+) -> Reference:
+    """From `pose` to rest at `target`, each (x, y, psi) in m and rad: brake, turn, straight, turn.
 
-    A boat with sway covers a short distance sideways.
+    `velocity` is (u, v, r) over ground. A boat with sway covers a short distance sideways. The vessel's limits lower
+    the speed.
     """
-    (x, y, psi), end = (float(value) for value in pose), [float(value) for value in target]
+    parts, (x, y, psi) = _at_rest(pose, velocity)
+    end = [float(value) for value in target]
     distance, course = math.dist((x, y), end[:2]), math.atan2(end[1] - y, end[0] - x)
-    parts: list[Reference] = []
     if distance > 0.1:
-        heading = psi if sway and distance < SHORT else psi + wrap(course - psi)
-        parts.append(Turn((x, y, psi), heading, how.turn_rate))
-        parts.append(legs([(x, y), (end[0], end[1])], speed=how.speed, heading=heading))
+        heading = psi if vessel.Fy > 0 and distance < SHORT else psi + wrap(course - psi)
+        parts.append(_turn((x, y, psi), heading, how, vessel))
+        parts.append(legs([(x, y), (end[0], end[1])], speed=how.speed, heading=heading, vessel=vessel))
         psi = heading
-    return Chain([*parts, Turn((end[0], end[1], psi), end[2], how.turn_rate)])
+    parts.append(_turn((end[0], end[1], psi), end[2], how, vessel))
+    return _chain(parts)
 
 
-def retrace(pose: Sequence[float], track: Sequence[tuple[float, float]], how: Approach) -> Reference:
-    """From rest at `pose` back along the points of a track, the last one first, to rest at the first."""
-    points = [(float(pose[0]), float(pose[1]))]
-    for point in reversed(track):
+def retrace(
+    pose: Sequence[float],
+    track: Sequence[tuple[float, float]],
+    how: Approach,
+    *,
+    vessel: Vessel,
+    velocity: Sequence[float] = AT_REST,
+) -> Reference:
+    """From `pose` back along the points of a track, from the nearest one to rest at the first; see `approach`."""
+    parts, (x, y, psi) = _at_rest(pose, velocity)
+    points = [(x, y)]
+    # Of points equally near, the last: a track may cross itself.
+    nearest = min(range(len(track)), key=lambda i: (math.dist(track[i], (x, y)), -i), default=-1)
+    for point in reversed([track[i] for i in range(nearest + 1)]):
         if math.dist(point, points[-1]) > how.speed:
             points.append(point)
-    psi = float(pose[2])
-    if len(points) < 2:
-        return Turn((*points[0], psi), psi, how.turn_rate)
-    course = math.atan2(points[1][1] - points[0][1], points[1][0] - points[0][0])
-    return Chain([Turn((*points[0], psi), course, how.turn_rate), legs(points, speed=how.speed)])
+    if len(points) >= 2:
+        course = math.atan2(points[1][1] - points[0][1], points[1][0] - points[0][0])
+        parts.append(_turn((x, y, psi), course, how, vessel))
+        parts.append(legs(points, speed=how.speed, vessel=vessel))
+    return _chain(parts, (x, y, psi))
+
+
+def _at_rest(pose: Sequence[float], velocity: Sequence[float]) -> tuple[list[Reference], tuple[float, float, float]]:
+    """What brings a boat to rest, and the pose where it is then."""
+    x, y, psi = (float(value) for value in pose)
+    u, v, r = (float(value) for value in velocity)
+    if max(math.hypot(u, v), abs(r)) <= SLOW:
+        return [], (x, y, psi)
+    brake = Brake((x, y, psi), (u, v, r), DECELERATION)
+    x, y, psi = brake.at(brake.duration)[:3].tolist()
+    return [brake], (x, y, psi)
+
+
+def _turn(pose: tuple[float, float, float], heading: float, how: Approach, vessel: Vessel) -> Turn:
+    angle = abs(float(wrap(heading - pose[2])))
+    return Turn(pose, heading, turn_rate(how.turn_rate, angle, vessel) if angle > 0 else how.turn_rate)
+
+
+def _chain(parts: list[Reference], pose: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> Reference:
+    """The parts one after the other; without any that takes time, no turn at `pose`."""
+    return Chain(parts) if any(part.duration > 0 for part in parts) else Turn(pose, pose[2], 1.0)

@@ -32,6 +32,9 @@ RAMP_MARGIN = 1.5
 REMINDER = 60.0
 """Time between two lines that the boat waits to be rearmed, s."""
 
+MOST_LATE = 0.5
+"""Of a period, by which messages may delay a command; the rest of them is dropped."""
+
 LINK_PAUSE = 1e-3
 """Wait after an error of the link, s, which may fail at once each time."""
 
@@ -74,7 +77,10 @@ def run_autopilot(
                 except Exception as error:
                     events.record(at, "link failed", _brief(error))
                     time.sleep(LINK_PAUSE)
-                for message, arrival in received:
+                for i, (message, arrival) in enumerate(received):
+                    if clock() > due + MOST_LATE * period:
+                        events.record(at, "messages dropped", "they take longer than a period", len(received) - i)
+                        break
                     try:
                         autopilot.on_message(message, arrival * time_factor)
                     except Exception as error:  # whatever the peer sends
@@ -84,7 +90,12 @@ def run_autopilot(
             if periods.add(now * time_factor) % STATISTICS == 0:
                 recorder.note(periods.summary())
             autopilot.on_rejected(link.rejected, now * time_factor)
-            step = autopilot.step(now * time_factor)
+            step = None
+            try:
+                step = autopilot.step(now * time_factor)
+            except Exception as error:  # a period without a command, then the next
+                events.record(at, "step failed", _brief(error))
+                _send_zero(link, autopilot, now * time_factor, at)
             if step is not None:
                 at = step.time
                 _send(link, step.command, autopilot, at)
@@ -108,8 +119,7 @@ def run_autopilot(
         raise
     finally:
         for _ in range(ZERO_COMMANDS):
-            if (zero := autopilot.zero(clock() * time_factor)) is not None:
-                _send(link, zero, autopilot, at)
+            _send_zero(link, autopilot, clock() * time_factor, at)
         gc.unfreeze()
         recorder.close(complete)
     return recorder.log({"loop": periods.summary() | {"journal_lines_dropped": recorder.dropped}})
@@ -192,6 +202,11 @@ def _send(link: Link, command: Any, autopilot: Autopilot, at: float) -> None:
         link.send(command)
     except Exception as error:  # a link that is down must not end the loop
         autopilot.event_log.record(at, "link failed", _brief(error))
+
+
+def _send_zero(link: Link, autopilot: Autopilot, now: float, at: float) -> None:
+    if (zero := autopilot.zero(now)) is not None:
+        _send(link, zero, autopilot, at)
 
 
 def _brief(error: Exception) -> str:

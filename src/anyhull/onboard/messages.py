@@ -168,7 +168,9 @@ TYPES: dict[str, type[Message]] = {
 
 def encode(message: Message) -> bytes:
     """A message as JSON."""
-    content = {"v": VERSION, "type": type(message).__name__.lower(), **vars(message)}
+    # Six decimals, so that the commands of `MAX_THRUSTERS` fit a datagram.
+    values = {k: [round(x, 6) for x in v] if isinstance(v, tuple) else v for k, v in vars(message).items()}
+    content = {"v": VERSION, "type": type(message).__name__.lower(), **values}
     return _ENCODER.encode(content).encode()
 
 

@@ -24,6 +24,9 @@ ECHO_COMMANDS = 20
 FILTER_TIME = 0.5
 """Time constant of the thrusts that are compared, s: longer than the lag of a thruster."""
 
+DEVIATION_TIME = 1.0
+"""Time constant over which a deviation is averaged, s: a command that swings through zero hides it again and again."""
+
 TOLERANCE = (0.1, 0.25)
 """Deviation of a thruster, as a fraction of full thrust, plus a share of what is expected: thrust is not exactly
 proportional to command, nor propellers alike."""
@@ -104,7 +107,8 @@ class ThrusterMonitor:
         """Take all thrusters for good."""
         n = len(self.thrusters)
         self.conditions = [Condition()] * n
-        self._expected, self._measured, self._deviates = np.zeros(n), np.zeros(n), np.zeros(n)
+        self._expected, self._measured = np.zeros(n), np.zeros(n)
+        self._excess, self._deviates = np.zeros(n), np.zeros(n)
         self._last: float | None = None
 
     def on_status(self, status: Status) -> list[str]:
@@ -120,10 +124,12 @@ class ThrusterMonitor:
         changed = []
         for i, known in enumerate(self.conditions):
             model = known.stuck_at if known.kind == "stuck" else known.share * self._expected[i]
-            off = abs(self._measured[i] - model) > TOLERANCE[0] + TOLERANCE[1] * abs(model)
-            self._deviates[i] = self._deviates[i] + dt if off else 0.0
-            if self._deviates[i] >= self._limits.thruster:
-                self._deviates[i] = 0.0
+            excess = abs(self._measured[i] - model) - TOLERANCE[0] - TOLERANCE[1] * abs(model)
+            average = self._excess[i] - math.expm1(-dt / DEVIATION_TIME) * (excess - self._excess[i])
+            self._excess[i] = max(average, -TOLERANCE[0])
+            self._deviates[i] = self._deviates[i] + dt if average > 0 else 0.0
+            if self._deviates[i] >= self._limits.thruster and excess > 0:
+                self._excess[i] = self._deviates[i] = 0.0
                 self.conditions[i] = found = _diagnose(float(self._expected[i]), float(self._measured[i]))
                 if found != known:
                     changed.append(f"thruster {i} {_describe(found)}")

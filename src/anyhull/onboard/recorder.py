@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anyhull.errors import InputError, RunError
+from anyhull.files import atomic_write
 from anyhull.log import Log
 from anyhull.onboard import journal
 from anyhull.onboard.autopilot import Autopilot, StepRecord
@@ -138,6 +139,13 @@ class Unfinished(NamedTuple):
     """Time of the reference in its last period, s; None without a period."""
     ended: str
     """The reason for which the run ended; empty for one that was killed."""
+
+
+def keep_progress(path: Path, about: dict[str, Any], progress: float, ended: str) -> None:
+    """Leave a journal without periods, from which the next run resumes at the time `progress` of the reference, s."""
+    header = {"format": FORMAT, "about": about | {"resumed_at": progress}}
+    with atomic_write(path) as temporary:
+        temporary.write_bytes(_line(header) + _line({"ended": ended}))
 
 
 def recover(path: str | Path) -> Log:

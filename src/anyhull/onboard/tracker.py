@@ -3,7 +3,8 @@
 The boat first goes to the start of the reference (`anyhull.onboard.joining`), keeps station there for `settle` s, and
 continues along the reference from `lead_in` s before its start. The reference
 
-- waits while the guard stops the boat, and begins slowly again; a boat that has drifted away goes back first;
+- waits while the guard stops the boat, and goes on from the boat's own speed; a boat that has drifted away comes to
+  rest and goes back first;
 - slows down when the boat is further than `Limits.slow_distance` away, and stands at `Limits.off_path`;
 - has arrived when the boat is at its end.
 
@@ -19,11 +20,12 @@ from typing import Literal
 
 import numpy as np
 
-from anyhull.backend import Array, wrap
+from anyhull.backend import Array, to_inertial, wrap
 from anyhull.dynamics import PERIOD
 from anyhull.onboard.joining import Approach, approach, retrace
 from anyhull.onboard.limits import Limits
 from anyhull.reference import PREVIEW, Hold, Reference
+from anyhull.vessel import Vessel
 
 Phase = Literal["waiting", "joining", "holding", "leading in", "under way", "failsafe", "arrived"]
 
@@ -54,20 +56,20 @@ class Tracker:
         reference: Reference,
         limits: Limits,
         how: Approach,
+        vessel: Vessel,
         *,
-        sway: bool = True,
         settle: float = 1.0,
         lead_in: float = 0.0,
         resume: float = 0.0,
     ) -> None:
-        """`resume` is the time of the reference, s, at which to begin; `sway` is whether the boat can push sideways."""
+        """`resume` is the time of the reference, s, at which to begin."""
         self.reference, self.how = reference, how
         self.phase: Phase = "waiting"
         self.progress = resume - lead_in
         """Time of the reference, s; negative while leading in."""
         self.track: deque[tuple[float, float]] = deque(maxlen=TRACK_POINTS)
         """Where the boat has been under way."""
-        self._limits, self._sway, self._settle = limits, sway, settle
+        self._limits, self._vessel, self._settle = limits, vessel, settle
         self._held = 0.0
         self._on_track = False
         self._running = False
@@ -87,7 +89,7 @@ class Tracker:
         """From a pose to the target, m."""
         return math.dist(pose[:2], self.target[:2])
 
-    def step(self, passed: float, running: bool, failed: bool, pose: Array) -> Array:
+    def step(self, passed: float, running: bool, failed: bool, pose: Array, velocity: Array) -> Array:
         """The window for the coming period, `passed` s after the last one.
 
         `running` is whether the boat follows its commands, `failed` whether the failure action is in force.
@@ -96,13 +98,13 @@ class Tracker:
         if not running:
             return self._stopped()
         if failed:
-            if self.phase != "failsafe":
-                self._fail(pose)
-            return self._along_detour(passed)
+            if self.phase != "failsafe" or began:
+                self._fail(pose, velocity)
+            return self._along_detour(passed, pose)
         if self.phase == "failsafe" or began:
-            self._join(pose)
+            self._join(pose, velocity)
         if self.phase == "joining":
-            window = self._along_detour(passed)
+            window = self._along_detour(passed, pose)
             assert self._detour is not None
             late = self._detour_time - self._detour.duration
             if late >= 0 and self._near(pose, JOINED if late < JOIN_TIME else REJOIN):
@@ -128,47 +130,61 @@ class Tracker:
     def _stopped(self) -> Array:
         if self.phase in ("joining", "holding"):
             self.phase = "waiting"
-        if self._on_track:
-            self._rate = 0.0
         return _still(self.target)
 
-    def _join(self, pose: Array) -> None:
+    def _join(self, pose: Array, velocity: Array) -> None:
         """Begin, or begin again, from where the boat is."""
+        near = self._near(pose, REJOIN if self._on_track else NEAR)
         if self._on_track:
-            self._rate = 0.0
+            self._rate = self._pace(pose, velocity) if near else 0.0
         elif self.progress >= 0 and np.abs(self.reference.at(self.progress)[3:]).max() < SLOW:
             self._rate = 1.0
-        if self._near(pose, REJOIN if self._on_track else NEAR):
+        if near:
             self.phase, self._held = "leading in" if self._on_track else "holding", 0.0
         else:
             self.phase = "joining"
             self._detour, self._detour_time = (
-                approach(pose.tolist(), self.target.tolist(), self.how, sway=self._sway),
+                approach(
+                    pose.tolist(), self.target.tolist(), self.how, vessel=self._vessel, velocity=velocity.tolist()
+                ),
                 0.0,
             )
 
-    def _fail(self, pose: Array) -> None:
+    def _pace(self, pose: Array, velocity: Array) -> float:
+        """The boat's speed along the reference, as a fraction of the reference's."""
+        _, _, psi, u, v, _ = self.reference.at(self.progress)
+        r_x, r_y = to_inertial(u, v, psi)
+        v_x, v_y = to_inertial(velocity[0], velocity[1], pose[2])
+        square = r_x * r_x + r_y * r_y
+        return min(max(float(v_x * r_x + v_y * r_y) / square, 0.0), 1.0) if square > SLOW**2 else 0.0
+
+    def _fail(self, pose: Array, velocity: Array) -> None:
         """Begin the failure action: from the last good pose, if it is near."""
         self.phase, self._detour_time = "failsafe", 0.0
         if self._limits.on_failure == "return":
-            self._detour = retrace(pose.tolist(), self.track, self.how)
+            self._detour = retrace(pose.tolist(), self.track, self.how, vessel=self._vessel, velocity=velocity.tolist())
             return
         good = self._good
         here = good if good is not None and math.dist(good[:2], pose[:2]) < self._limits.off_path else pose
         self._detour = Hold((float(here[0]), float(here[1]), float(here[2])), math.inf)
 
-    def _along_detour(self, passed: float) -> Array:
+    def _along_detour(self, passed: float, pose: Array) -> Array:
         assert self._detour is not None
-        self._detour_time += passed
+        here = self._detour.at(min(self._detour_time, self._detour.duration))
+        rate = self._wanted_rate(math.dist(pose[:2], here[:2]))
+        self._detour_time += rate * passed
         if self._detour_time >= self._detour.duration:
             return _still(self._detour.at(self._detour.duration)[:3])
-        return self._detour.window(self._detour_time)
+        return _window(self._detour, self._detour_time, rate)
+
+    def _wanted_rate(self, away: float) -> float:
+        """The speed of time of a reference that is `away` m from the boat."""
+        li = self._limits
+        return min(max((li.off_path - away) / (li.off_path - li.slow_distance), 0.0), 1.0)
 
     def _along_reference(self, passed: float, pose: Array) -> Array:
         li, end = self._limits, self.reference.duration
-        away = self.distance(pose)
-        wanted = min(max((li.off_path - away) / (li.off_path - li.slow_distance), 0.0), 1.0)
-        change = wanted - self._rate
+        change = self._wanted_rate(self.distance(pose)) - self._rate
         self._rate += min(change, passed / START_TIME) if change > 0 else max(change, -passed / SLOW_TIME)
         self.progress = min(self.progress + self._rate * passed, end)
         if self.progress >= end:
@@ -177,11 +193,16 @@ class Tracker:
             self.phase = "arrived"
         else:
             self.phase = "under way" if self.progress > -1e-9 else "leading in"
-        if self._rate == 1.0:
-            return self.reference.window(self.progress)
-        window = self.reference.at(self.progress + self._rate * PERIOD * np.arange(PREVIEW + 1, dtype=np.float64))
-        window[:, 3:] *= self._rate
-        return window
+        return _window(self.reference, self.progress, self._rate)
+
+
+def _window(reference: Reference, time: float, rate: float) -> Array:
+    """The window of a reference at a time, s, whose time runs at `rate`."""
+    if rate == 1.0:
+        return reference.window(time)
+    window = reference.at(time + rate * PERIOD * np.arange(PREVIEW + 1, dtype=np.float64))
+    window[:, 3:] *= rate
+    return window
 
 
 def _still(pose: Array) -> Array:

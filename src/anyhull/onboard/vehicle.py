@@ -29,6 +29,9 @@ from anyhull.onboard.messages import (
 from anyhull.onboard.monitors import CommandEcho, ThrusterMonitor
 from anyhull.onboard.setup import Setup
 
+MANUAL_TIME = 2.0
+"""Age of the boat's reports, s, up to which the operator is known to steer: his switch is sent once a second."""
+
 REARM_TIME = 10.0
 """Time in which a rearm by the operator's switch waits for the faults to clear, s."""
 
@@ -51,6 +54,7 @@ class Vehicle:
         """Until when the operator's wish to rearm holds, in the caller's clock, s."""
         self.received: Counter[str] = Counter()
         """Messages accepted, by type."""
+        self._heard = {"operator": -math.inf, "status": -math.inf}
         self._sequence = SequenceCheck()
         self._inputs: dict[Fault, str] = {}
         self._rejected: Counter[str] = Counter()
@@ -60,11 +64,12 @@ class Vehicle:
         """The last status."""
         return self.echo.status
 
-    @property
-    def manual(self) -> Array | None:
-        """The normalized command that the operator's thruster commands amount to, while he steers."""
+    def manual(self, now: float) -> Array | None:
+        """The normalized command that the operator's thruster commands amount to, while he is known to steer."""
         status, thrusters = self.status, self.setup.vessel.thrusters
         if self.operator != "manual" or status is None or len(status.thrusters) != len(thrusters):
+            return None
+        if now - min(self._heard["operator"], self._heard["status"]) > MANUAL_TIME:
             return None
         force = np.zeros(3)
         for thruster, command in zip(thrusters, status.thrusters, strict=True):
@@ -127,6 +132,7 @@ class Vehicle:
             case _ if order == "late":
                 pass  # what it says is out of date
             case Status():
+                self._heard["status"] = arrival
                 self._on_status(message)
             case Battery(charge=charge):
                 self._input("battery", charge < self.setup.limits.battery, f"{100 * charge:.0f} % of its charge left")
@@ -136,6 +142,7 @@ class Vehicle:
                 tilt = max(abs(roll), abs(pitch))
                 self._input("tilt", tilt > self.setup.limits.tilt, f"{math.degrees(tilt):.0f}°")
             case Operator(mode=mode):
+                self._heard["operator"] = arrival
                 if mode == "auto" and self.operator != "auto":
                     self.rearm_until = arrival + REARM_TIME
                 self.operator = mode

@@ -149,10 +149,7 @@ class Twin:
         return self._arrived()
 
     def on_command(self, command: Command) -> bool:
-        """Pass a command to the board, which ignores it unless the operator's switch is at `auto`; whether accepted."""
-        if self.operator != "auto":
-            self.firmware.rejected["operator"] += 1
-            return False
+        """Pass a command to the board; whether accepted. It acts as soon as the operator's switch is at `auto`."""
         return self.firmware.on_command(command, self.time, self._elapsed)
 
     def restart(self) -> None:
@@ -219,8 +216,8 @@ class Twin:
             self._in_transit.send(reading.arrival, reading._replace(time=self.time + reading.time - now))
 
     def _status(self) -> dict[str, Any]:
-        # In `manual` the watchdog holds nothing.
-        stopped = self.firmware.stopped and self.operator != "manual"
+        # In `manual` the watchdog holds nothing, in `stop` the switch does.
+        stopped = self.operator == "stop" or (self.firmware.stopped and self.operator != "manual")
         return {"thrusters": tuple(self.commands), "stopped": stopped, "accepted": self.firmware.last_seq}
 
     def _arrived(self) -> list[Message]:
