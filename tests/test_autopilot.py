@@ -224,3 +224,24 @@ def test_the_controller_is_reset_when_the_guard_is_rearmed_between_two_steps():
     assert autopilot.guard.rearm()
     assert reaction_after(12, 13) == "run"
     assert controller.count == before + 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_return_from_manual_control_has_no_bump(seed):
+    found = rig(seconds=12.0, seed=seed)
+    found.twin.operator = "manual"
+    for _ in range(40):
+        # The operator goes on along the first straight, with the thrusters as they were on average.
+        found.twin.manual = (0.35, 0.35, 0.35, 0.35)
+        found.run(0.1)
+    found.twin.operator = "auto"
+    before, changes, largest = np.array(found.twin.manual), [], 0.0
+    for _ in range(30):
+        found.run(0.1)
+        changes.append(np.abs(np.array(found.twin.commands) - before).max())
+        before = np.array(found.twin.commands)
+        largest = max(largest, np.abs(found.steps[-1].decision.command).max())
+    assert found.autopilot.guard.reaction == "run"
+    assert not found.twin.firmware.trips
+    assert max(changes) < 0.4
+    assert largest < 0.8

@@ -531,3 +531,19 @@ def test_the_covariance_is_consistent_with_an_accelerometer_too():
     found = np.mean([accelerometer_run(rng, Sensors(), 6.0) for _ in range(runs)])
     low, high = chi2.ppf([0.0005, 0.9995], 8 * runs) / runs
     assert low < found < high
+
+
+def test_what_is_kept_for_late_measurements_does_not_grow_with_their_number():
+    estimator = started()
+    for i in range(5000):
+        estimator.heading(5.1 + 1e-5 * i, 0.0)
+        estimator.gyro(5.1 + 1e-5 * i, 0.0)
+    assert estimator.rejected["heading", "too frequent"] > 4900
+    assert len(estimator._past) < 150
+    # At the highest rate, 250 Hz, half a second of each sensor is kept.
+    for i in range(1000):
+        at = 5.2 + 0.004 * i
+        for take in (estimator.heading, estimator.gyro):
+            take(at, 0.0)
+        estimator.acceleration(at, (0.0, 0.0))
+    assert len(estimator._past) <= 3 * 0.5 / 0.004 + 10

@@ -418,3 +418,15 @@ def test_a_twin_says_that_time_is_skipped(monkeypatch, capsys):
     assert re.search(r"^skipped 0\.[23] s: this machine is too slow for --time-factor 2$", out, re.MULTILINE)
     assert main([*command, "--json"]) == 0
     assert 0.1 < json.loads(capsys.readouterr().out)["skipped"] < 0.4
+
+
+def test_messages_of_the_largest_boat_fit_a_datagram():
+    values = tuple(-0.123456789012345 - 0.01 * i for i in range(32))
+    angles = tuple(-1.23456789012345 - 0.1 * i for i in range(32))
+    for message in (
+        Command(2**53 - 1, 2**53 - 1, 1e10 / 3, values, angles),
+        Status(1, 1, 1.0, values, False, 1, values),
+    ):
+        found = decode(encode(message))
+        assert isinstance(found, Command | Status)
+        assert np.allclose(found.thrusters, values, atol=1e-6)

@@ -505,3 +505,38 @@ def test_limitations_of_a_boat_are_warnings(capsys, tmp_path):
     assert "warning: Test boat: sway limit 0, thrusters give 0: no thruster gives any sway" in capsys.readouterr().err
     assert main(["vessels", "show", str(file)]) == 0
     assert "warning: sway limit 0, thrusters give 0: no thruster gives any sway" in capsys.readouterr().out
+
+
+def test_messages_that_take_longer_than_a_period_are_dropped():
+    class Slow(Autopilot):
+        def on_message(self, message, arrival):
+            if self.phase == "under way" and 103.0 < pond.now < 104.0:
+                pond.now += 0.03
+            super().on_message(message, arrival)
+
+    setup = Setup.load(BOAT)
+    pond = Pond(setup.vessel)
+    autopilot = Slow(setup, PID(setup.vessel), line(1.5, speed=0.3))
+    log = run_autopilot(autopilot, pond, clock=pond.clock)
+    assert autopilot.phase == "arrived"
+    assert log.about["event_counts"]["messages dropped"] > 50
+    # Half a period late, and the message then under way.
+    assert log.about["loop"]["max_ms"] <= 190
+
+
+def test_a_period_on_which_the_autopilot_fails_sends_zero_and_is_the_only_one():
+    class Fails(Autopilot):
+        def step(self, now):
+            if 103.0 < now < 103.25:
+                raise ZeroDivisionError("no such luck")
+            return super().step(now)
+
+    setup = Setup.load(BOAT)
+    pond = Pond(setup.vessel)
+    autopilot = Fails(setup, PID(setup.vessel), line(1.0, speed=0.3))
+    log = run_autopilot(autopilot, pond, clock=pond.clock)
+    assert autopilot.phase == "arrived"
+    assert log.about["event_counts"]["step failed"] in (2, 3)
+    assert ["step failed", "ZeroDivisionError: no such luck"] in [event[1:] for event in log.about["events"]]
+    zero = [command for command in pond.sent if not any(command.thrusters)]
+    assert any(103.0 < 100.0 + command.time < 103.3 for command in zero)

@@ -12,14 +12,16 @@ import pytest
 from pond import BOAT, run
 
 from anyhull.cli import main
+from anyhull.cli.pilot import _resumed
 from anyhull.cli.records import free_path, save_killed, save_log, set_aside
 from anyhull.control import PID
 from anyhull.errors import InputError, RunError
 from anyhull.log import Log
+from anyhull.mission import Mission
 from anyhull.onboard import journal as journals
 from anyhull.onboard.autopilot import Autopilot
 from anyhull.onboard.journal import Journal
-from anyhull.onboard.recorder import COLUMNS, FORMAT, RunRecorder, last_of, recover
+from anyhull.onboard.recorder import COLUMNS, FORMAT, RunRecorder, keep_progress, last_of, recover
 from anyhull.onboard.setup import Setup
 from anyhull.pilot import Pilot
 from anyhull.reference import line
@@ -326,3 +328,35 @@ def test_a_log_never_takes_the_place_of_another(tmp_path):
     for name in ("run.npz", "run-2.npz", "run-3.npz"):
         assert free_path(out).name == name
         free_path(out).write_text("")
+
+
+def test_a_journal_that_cannot_be_saved_for_want_of_space_is_kept(tmp_path, monkeypatch):
+    out, said = tmp_path / "run.npz", list[str]()
+    written(tmp_path / "run-killed-1.jsonl", period(0.1))
+
+    def save(self, path):
+        raise InputError(f"{path}: cannot be written: No space left on device")
+
+    monkeypatch.setattr(Log, "save", save)
+    save_killed(out, said.append)
+    assert [path.name for path in tmp_path.iterdir()] == ["run-killed-1.jsonl"]
+    assert said[-1].endswith("No space left on device; the file is kept")
+
+
+@pytest.mark.parametrize("resumed_at", [7.5, "abc", [1], None, -3.0, 1e9, float("nan")])
+def test_a_run_that_sigterm_ended_is_resumed_where_it_was(tmp_path, resumed_at):
+    out, said, mission = tmp_path / "run.npz", list[str](), Mission.of(line(10.0, speed=0.6))
+    keep_progress(out.with_suffix(".jsonl"), {"mission": mission.digest}, resumed_at, "SIGTERM")
+    last = set_aside(out, said.append)
+    assert _resumed(last, mission, False, said.append) == (7.5 if resumed_at == 7.5 else 0.0)
+    assert _resumed(last, mission, True, said.append) == 0.0
+    save_killed(out, said.append)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_run_gets_a_name_of_its_own_and_a_plan_needs_none(tmp_path, capsys):
+    out = tmp_path / "run.npz"
+    out.write_text("an older one")
+    assert main(["pilot", str(BOAT), "--out", str(out), "--dry-run"]) == 0
+    assert out.read_text() == "an older one"
+    assert "feasible" in capsys.readouterr().out

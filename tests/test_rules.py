@@ -10,7 +10,7 @@ import pytest
 from doubles import Constant
 
 from anyhull.onboard.autopilot import Autopilot
-from anyhull.onboard.fence import around
+from anyhull.onboard.fence import Polygon, around
 from anyhull.onboard.joining import Approach, approach, retrace
 from anyhull.onboard.limits import Limits
 from anyhull.onboard.messages import Battery, Command, Gyro, Heading, Leak, Operator, Position, Status, Tilt
@@ -403,3 +403,196 @@ def test_the_default_fence_is_around_the_mission_and_the_way_to_it():
     assert fence.margin(-15.0, 0.0) == pytest.approx(10.0, abs=0.8)
     assert fence.margin(20.0, 0.0) < 0
     assert len(fence.points) < 200
+
+
+def failing(boat, seconds, thrust):
+    """Run while the thrusters give `thrust(i, command)`."""
+    for _ in range(round(10 * seconds)):
+        boat.run(0.1)
+        boat.thrust = tuple(thrust(i, command) for i, command in enumerate(boat.in_force))
+
+
+def test_a_boat_whose_thrusters_were_repaired_is_rearmed():
+    boat = Moored(hold(duration=1000.0), controller=Constant(0.9, 0.0, 0.0))
+    boat.run(3.0)
+    failing(boat, 6.0, lambda i, command: 0.0 if i < 3 else command)
+    assert boat.autopilot.guard.reaction == "handover"
+    failing(boat, 1.0, lambda i, command: command)
+    assert boat.autopilot.rearm()
+    failing(boat, 10.0, lambda i, command: command)
+    assert boat.steps[-1].decision.reaction == "run"
+    assert boat.steps[-1].allocation.commands.min() > 0.5
+
+
+def test_one_whose_thrusters_were_not_is_handed_over_again():
+    boat = Moored(hold(duration=1000.0), controller=Constant(0.9, 0.0, 0.0))
+    boat.run(3.0)
+    failing(boat, 6.0, lambda i, command: 0.0 if i < 3 else command)
+    assert boat.autopilot.rearm()
+    failing(boat, 6.0, lambda i, command: 0.0 if i < 3 else command)
+    assert boat.autopilot.guard.reaction == "handover"
+
+
+@pytest.mark.parametrize("how", ["stop", "tilt"])
+def test_a_boat_with_a_stuck_thruster_is_stopped_like_any_other(how):
+    boat = Moored(hold(duration=1000.0), controller=Constant(0.1, 0.0, 0.0))
+    boat.run(3.0)
+    failing(boat, 6.0, lambda i, command: 0.6 if i == 0 else command)
+    assert "stuck" in boat.events("thruster")[0]
+    # The others balance it as long as the boat is steered.
+    assert np.abs(boat.steps[-1].allocation.commands[1:]).max() > 0.3
+    boat.say(*((Operator, "stop") if how == "stop" else (Tilt, 1.0, 0.0)))
+    boat.run(5.0)
+    assert boat.steps[-1].command.thrusters == (0.0,) * 4
+    assert not boat.autopilot.commanding
+
+
+def test_the_operator_is_followed_only_while_he_is_heard():
+    boat = Moored(hold(duration=1000.0), controller=Constant(0.1, 0.0, 0.0))
+    boat.run(3.0)
+    boat.say(Operator, "manual")
+    boat.in_force, boat.accepted = (0.7,) * 4, 20
+    boat.run(1.5, answer=False)
+    # (0.7 - 0.05) / 0.95 of 4 · 18 N · cos 45°, over the file's limit.
+    assert boat.steps[-1].decision.command[0] == pytest.approx(0.684 * 50.9 / VESSEL.Fx, abs=0.01)
+    # Then nothing arrives any more.
+    for _ in range(40):
+        boat.time += 0.1
+        step = boat.autopilot.step(boat.time)
+    assert step is not None
+    assert (step.decision.command == 0).all()
+
+
+def test_an_operator_who_steers_before_the_start_is_not_followed():
+    boat = Moored(hold(duration=1000.0))
+    boat.say(Operator, "manual")
+    boat.in_force = (0.7,) * 4
+    boat.run(3.0, answer=False)
+    assert all((step.decision.command == 0).all() for step in boat.steps)
+
+
+def test_a_boat_that_was_brought_too_far_away_is_not_rearmed():
+    boat = Moored(line(50.0, speed=0.3), controller=Constant(0.1, 0.0, 0.0))
+    boat.run(5.0)
+    boat.say(Operator, "stop")
+    boat.run(1.0)
+    boat.pose = np.array([-200.0, 0.0, 0.0])
+    boat.run(10.0)
+    boat.say(Operator, "auto")
+    boat.run(3.0)
+    assert boat.autopilot.guard.reaction == "handover"
+    assert "m from the reference: must be at most 50 m" in boat.steps[-1].decision.reason
+    assert not boat.autopilot.refused
+
+
+def test_a_run_that_has_ended_is_not_rearmed():
+    boat = Moored(hold(duration=1000.0))
+    boat.run(3.0)
+    boat.autopilot.disengage("the end")
+    boat.run(3.0)
+    assert not boat.autopilot.rearm()
+    boat.say(Operator, "stop")
+    boat.say(Operator, "auto")
+    assert boat.run(2.0).decision.reaction == "handover"
+
+
+def test_the_way_to_the_reference_stays_inside_the_fence():
+    # A fence with a notch between the boat and the start.
+    sides = (-5.0, -5.0), (25.0, -5.0), (25.0, 15.0), (15.0, 15.0), (15.0, 2.0), (5.0, 2.0), (5.0, 15.0), (-5.0, 15.0)
+    boat = Moored(hold((0.0, 10.0, 0.0), duration=100.0), pose=(20.0, 10.0, 0.0), fence=Polygon(sides))
+    boat.run(5.0)
+    assert boat.steps[-1].decision.reason == "arming: the straight way to the reference leaves the fence"
+    boat.pose = np.array([0.0, 5.0, 0.0])
+    boat.run(5.0)
+    assert boat.autopilot.guard.reaction == "run"
+
+
+def test_a_boat_that_moves_comes_to_rest_before_it_goes_back():
+    velocity = np.array([0.6, 0.0, 0.1])
+    path = approach((0.0, 0.0, 0.3), (-5.0, 0.0, 0.0), Approach(), vessel=VESSEL, velocity=velocity.tolist())
+    states = path.at(np.arange(0.0, path.duration, 0.02))
+    assert states[0] == pytest.approx([0.0, 0.0, 0.3, 0.6, 0.0, 0.1])
+    # Over ground, no step of the speed is larger than the deceleration asks for.
+    moved = np.diff(states[:, :2], axis=0) / 0.02
+    assert np.hypot(*np.diff(moved, axis=0).T).max() <= 0.15 * 0.02 * 1.05
+    # 0.6² / (2 · 0.15) = 1.2 m until it stands.
+    assert np.hypot(*states[:, :2].T).max() == pytest.approx(5.0, abs=0.01)
+    assert (states[:, :2] @ [math.cos(0.3), math.sin(0.3)]).max() == pytest.approx(1.2, abs=0.01)
+
+
+def test_the_reference_goes_on_at_the_pace_of_the_boat():
+    follow, pose = tracker(line(100.0, speed=1.0), settle=0.1), np.zeros(3)
+    for _ in range(100):
+        pose = follow.step(0.1, True, False, pose, STILL)[0, :3]
+    follow.step(0.1, False, False, pose, STILL)
+    window = follow.step(0.1, True, False, pose, np.array([0.8, 0.0, 0.0]))
+    assert window[0, 3] == pytest.approx(0.8, abs=0.05)
+
+
+def test_the_way_back_waits_for_the_boat_and_begins_anew_where_it_is():
+    follow, pose = tracker(line(100.0, speed=1.0), settle=0.1, limits=Limits(on_failure="return")), np.zeros(3)
+    for _ in range(300):
+        pose = follow.step(0.1, True, False, pose, STILL)[0, :3]
+        follow.mark_good(pose)
+    for _ in range(1000):
+        window = follow.step(0.1, True, True, pose, STILL)
+    # A boat that does not move: the reference stands where the boat would be stopped.
+    assert pose[0] - window[0, 0] == pytest.approx(5.0, abs=0.3)
+    # Ten metres on its way back the boat is stopped, drifts 3 m aside, and does not go out again.
+    pose = np.array([pose[0] - 10.0, 3.0, math.pi])
+    follow.step(0.1, False, True, pose, STILL)
+    assert follow.step(0.1, True, True, pose, STILL)[0, :2] == pytest.approx(pose[:2], abs=0.1)
+    xs = []
+    for _ in range(1500):
+        pose = follow.step(0.1, True, True, pose, STILL)[0, :3]
+        xs.append(pose[0])
+    assert max(xs) < xs[0] + 1.1
+    assert pose[:2] == pytest.approx((0.0, 0.0), abs=0.5)
+
+
+@pytest.mark.parametrize(("message", "below", "above"), [(Battery, 0.16, 0.14), (Tilt, 0.55, 0.65)])
+def test_thresholds_of_the_boats_own_warnings(message, below, above):
+    boat = Moored(hold(duration=1000.0), controller=Constant(0.1, 0.0, 0.0))
+    boat.run(3.0)
+    rest = (0.0,) if message is Tilt else ()
+    boat.say(message, below, *rest)
+    assert boat.run(4.0).decision.reaction == "run"
+    boat.say(message, above, *rest)
+    assert boat.run(4.0).decision.reaction in ("failsafe", "handover")
+
+
+def test_six_seconds_of_high_command_without_progress_are_too_many():
+    monitor, pose, far = ProgressMonitor(Limits()), np.zeros(3), np.array([2.0, 0.0, 0.0])
+    assert all(monitor.step(0.1, np.array([0.59, 0, 0]), pose, far) == "" for _ in range(200))
+    monitor.reset()
+    said = [monitor.step(0.1, np.array([0.61, 0, 0]), pose, far) for _ in range(70)]
+    assert 59 <= [bool(line) for line in said].index(True) <= 60
+
+
+def test_the_stopping_time_is_half_a_ramp_and_the_time_constant_of_the_damping():
+    boat = Moored(hold(duration=10.0))
+    assert boat.autopilot.guard.stopping_time == pytest.approx(0.5 + 1 / VESSEL.effective().inv_tau_u)
+
+
+def test_a_rearm_by_the_switch_holds_for_ten_seconds():
+    for wait, expected in ((9.0, "run"), (12.0, "handover")):
+        boat = Moored(hold(duration=1000.0), controller=Constant(0.1, 0.0, 0.0))
+        boat.run(3.0)
+        boat.say(Operator, "stop")
+        boat.say(Tilt, 1.0, 0.0)
+        boat.run(3.0)
+        boat.say(Operator, "auto")
+        boat.run(wait)
+        boat.say(Tilt, 0.0, 0.0)
+        assert boat.run(2.0).decision.reaction == expected
+
+
+@pytest.mark.parametrize("period", [2.0, 4.0])
+def test_a_dead_thruster_is_noticed_under_a_command_that_swings(period):
+    monitor, said = ThrusterMonitor(LAYOUT, Limits()), []
+    for k in range(50):
+        command = 0.7 * math.sin(2 * math.pi * 0.1 * k / period)
+        sound = math.copysign(max(abs(command) - 0.05, 0.0) / 0.95, command)
+        status = Status(1, k, 0.1 * k, (command,) * 4, False, k, (sound, sound, 0.0, sound))
+        said += monitor.on_status(status)
+    assert said == ["thruster 2 dead"]

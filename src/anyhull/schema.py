@@ -132,7 +132,7 @@ def _table(kind: type[T], table: Any, path: str, unknown_keys: str) -> T:
             near = difflib.get_close_matches(key[:80], hints, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"accepted are {', '.join(hints)}"
             raise InputError(f"{prefix}{key[:80]} = {shown(table[key])}: unknown key; {hint}")
-    for name in _required(kind):
+    for name in _required(kind):  # type: ignore[arg-type]
         if name not in table:
             raise InputError(f"{prefix}{name} is missing: must be {describe(hints[name])}")
     values = {name: _decode(hints[name], v, prefix + name, unknown_keys) for name, v in table.items() if name in hints}

@@ -212,7 +212,7 @@ def _resumed(last: Unfinished | None, mission: Mission, from_start: bool, say: S
         return 0.0
     # A run that never got a state leaves things as the one before it did.
     progress = last.about.get("resumed_at") if last.progress is None else last.progress
-    if type(progress) not in (int, float) or (last.ended and last.progress is not None):
+    if not isinstance(progress, int | float) or (last.ended and last.progress is not None):
         return 0.0
     if not 1 <= progress < mission.reference.duration:
         return 0.0

@@ -224,7 +224,7 @@ class Autopilot:
         if self.guard.reaction not in ("failsafe", "handover"):
             return self.guard.reaction == "run"
         # Failed thrusters are no fault in the way: those that have not been repaired are found again.
-        if self._ended or not self.guard.rearm(besides=("thruster",)):
+        if self._ended or not self.guard.rearm(besides="thruster"):
             return False
         self.event_log.add(self.guard.events[-1]._replace(time=self._last_step or 0.0))
         self.vehicle.take_all_thrusters()
@@ -280,9 +280,9 @@ class Autopilot:
                 found["off_path"] = f"{away:.1f} m from the reference"
             if stalled := self._progress_monitor.step(passed, self._sent, estimate.pose, reference):
                 found["no_progress"] = stalled
-        elif estimate.health == "ok" and (not self.guard.has_run or self.guard.reaction == "handover"):
-            if failed := self._check_arming(estimate):
-                found["arming"] = "; ".join(failed)
+        elif not self.guard.has_run or self.guard.reaction == "handover":
+            failed = self._check_arming(estimate) if estimate.health == "ok" else []
+            found |= {"arming": "; ".join(failed)} if failed else {}
         return found
 
     def _check_arming(self, estimate: Estimate) -> list[str]:

@@ -45,7 +45,7 @@ Each fault leaves an `Event` when it begins and when it clears, and so does each
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -209,12 +209,12 @@ class Guard:
             return Decision(self._toward(given), reaction, reason, tuple(events))
         return Decision(self._send(requested, "operator" in faults), reaction, reason, tuple(events))
 
-    def rearm(self, besides: Collection[Fault] = ()) -> bool:
+    def rearm(self, besides: Fault | None = None) -> bool:
         """End a failsafe or a handover unless there is a fault; whether the guard passes commands again.
 
-        `besides` are faults that the caller ends with it.
+        `besides` is a fault that the caller ends with it.
         """
-        if self.reaction in ("failsafe", "handover") and not self._fault_since.keys() - set(besides):
+        if self.reaction in ("failsafe", "handover") and not self._fault_since.keys() - {besides}:
             self._failed = False
             self._switch("run", "rearmed")
         return self.reaction == "run"

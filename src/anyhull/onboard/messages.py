@@ -145,8 +145,8 @@ class Operator(Message):
     """The position of the operator's switch, boat to pilot: sent at every change and at least once a second."""
 
     mode: Literal["auto", "manual", "stop"]
-    """`auto`: the pilot steers. `manual`: the operator steers, the board ignores commands. `stop`: thrusters at zero.
-    A change to `auto` from one of the others rearms the pilot."""
+    """`auto`: the pilot steers. `manual`: the operator's commands are in force. `stop`: thrusters at zero. A change to
+    `auto` from one of the others rearms the pilot."""
 
 
 @dataclass(frozen=True)
