@@ -67,3 +67,13 @@ def test_the_wheel_holds_the_pilots_policies_alone_and_at_most_3_mb(tmp_path):
     assert policies == {"field.safetensors", "ideal.safetensors"}
     assert len([name for name in names if name.startswith("anyhull/vessels/")]) == 23
     assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_every_test_that_the_safety_table_names_exists():
+    text = (ROOT / "docs" / "safety.md").read_text()
+    named = set(re.findall(r"`(test_\w+)`(?!:)", text))
+    existing = {
+        name for path in (ROOT / "tests").glob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text())
+    }
+    assert len(named) > 50
+    assert named <= existing, named - existing
