@@ -172,7 +172,10 @@ def run(trial: Trial, seconds: float, every: float) -> None:
         time.sleep(1.0)
 
 
-def _rejected(counts: dict[str, int]) -> int:
+def _rejected(counts: dict[str, int] | None) -> int | None:
+    """Datagrams rejected; None for a run that was killed, whose counts are lost."""
+    if counts is None:
+        return None
     return sum(times for what, times in counts.items() if what.startswith("message rejected"))
 
 
@@ -186,7 +189,7 @@ def results(trial: Trial) -> dict[str, Any]:
     for path, memory in zip(logs, trial.memory, strict=True):
         about = Log.load(path).about
         memory = memory[10:] or memory  # without the start
-        counts = about.get("event_counts", {})
+        counts = about.get("event_counts")
         found = {"ended": about["ended"] or "killed", "progress_s": round(about["progress"], 1), **about["loop"]}
         found |= {"memory_mb": [round(memory[0], 1), round(memory[-1], 1)], "rejected": _rejected(counts)}
         processes.append(found)
