@@ -35,7 +35,7 @@ class Moored:
         self.pose, self.time, self.steps = np.array(pose), 0.0, []
         self.in_force: tuple[float, ...] = (0.0,) * 4
         self.accepted, self.stopped = -1, True
-        self.thrust = None
+        self.thrust, self.rate = None, 0.0
         self._numbers = itertools.count()
 
     def say(self, kind, *values):
@@ -46,7 +46,7 @@ class Moored:
         for _ in range(round(10 * seconds)):
             for _ in range(10):
                 self.time += 0.01
-                self.say(Gyro, 0.0)
+                self.say(Gyro, self.rate)
                 self.say(Heading, float(self.pose[2]))
             self.say(Position, float(self.pose[0]), float(self.pose[1]))
             self.say(Status, self.in_force, self.stopped, self.accepted, self.thrust)
@@ -298,7 +298,8 @@ def test_after_a_leak_the_boat_returns_along_its_track_where_the_file_says_so():
     assert far > 5
     boat.say(Leak, True)
     for _ in range(1100):
-        boat.pose = boat.run(0.1).reference[:3]
+        reference = boat.run(0.1).reference
+        boat.pose, boat.rate = reference[:3], float(reference[5])
     assert boat.autopilot.phase == "failsafe"
     assert boat.pose[:2] == pytest.approx((0.0, 0.0), abs=0.5)
 
@@ -596,3 +597,54 @@ def test_a_dead_thruster_is_noticed_under_a_command_that_swings(period):
         status = Status(1, k, 0.1 * k, (command,) * 4, False, k, (sound, sound, 0.0, sound))
         said += monitor.on_status(status)
     assert said == ["thruster 2 dead"]
+
+
+def test_the_lag_of_thrusters_is_no_failure():
+    # A lag of 0.45 s, which no file states, under a command that swings.
+    for period, lag in itertools.product((1.0, 2.0, 5.0), (0.1, 0.45)):
+        monitor, said, given = ThrusterMonitor(LAYOUT, Limits()), [], 0.0
+        for k in range(600):
+            command = 0.7 * math.sin(2 * math.pi * 0.1 * k / period)
+            sound = math.copysign(max(abs(command) - 0.05, 0.0) / 0.95, command)
+            given += (sound - given) * -math.expm1(-0.1 / lag)
+            said += monitor.on_status(Status(1, k, 0.1 * k, (command,) * 4, False, k, (0.9 * given,) * 4))
+        assert said == []
+
+
+def test_a_long_way_back_is_planned_in_parts():
+    follow = tracker(line(5000.0, speed=1.0), settle=0.1, limits=Limits(on_failure="return"))
+    for x in range(0, 1000, 2):
+        follow.mark_good(np.array([float(x), 0.5 * (x % 4), 0.0]))
+    pose = np.array([1000.0, 0.0, 0.0])
+    for k in range(60_000):
+        window = follow.step(0.1, True, True, pose, STILL)
+        pose = window[0, :3]
+        if k == 0:
+            # 200 points of 2 m.
+            assert follow._detour is not None
+            assert follow._detour.at(follow._detour.duration)[0] == pytest.approx(600.0)
+        if pose[0] < 0.1:
+            break
+    assert pose[:2] == pytest.approx((0.0, 0.0), abs=0.1)
+
+
+def test_a_boat_that_a_failsafe_brought_too_far_away_is_not_rearmed():
+    boat = Moored(line(50.0, speed=0.3), controller=Constant(0.1, 0.0, 0.0))
+    boat.run(5.0)
+    boat.say(Leak, True)
+    boat.run(1.0)
+    boat.pose = np.array([-200.0, 0.0, 0.0])
+    boat.run(8.0)
+    boat.say(Leak, False)
+    assert boat.run(1.0).decision.reaction == "failsafe"
+    assert not boat.autopilot.rearm()
+    assert "must be at most 50 m" in boat.events("not rearmed")[0]
+
+
+def test_a_boat_that_never_gets_to_its_reference_is_handed_over():
+    boat = Moored(line(50.0, speed=0.3), controller=Constant(0.1, 0.0, 0.0), pose=(-1.5, 0.0, 0.0))
+    boat.run(30.0)
+    assert boat.steps[-1].phase == "joining"
+    boat.run(60.0)
+    assert boat.steps[-1].decision.reaction == "handover"
+    assert any("not at the reference 60 s after the approach" in detail for detail in boat.events("no_progress"))

@@ -55,7 +55,7 @@ PRIORITY = -10
 
 
 def pilot(
-    boat: Annotated[str, typer.Argument(help="The boat's TOML file: vessel, thrusters, [link] and other tables.")],
+    boat: Annotated[str, typer.Argument(help=r"The boat's TOML file: vessel, thrusters, \[link] and other tables.")],
     controller_name: Annotated[str, typer.Option("--controller", help=f"{', '.join(names())}.")] = "field",
     reference: ShapeName = None,
     mission: MissionFile = None,
@@ -164,8 +164,9 @@ def pilot(
             raise InputError(f"{link.peer}: no state received; {_hint(link.rejected, str(link.address))}")
         files = {"log": str(save_log(log, out, printer.say))}
         journals.remove(journal)
-        if log.about["ended"] == "SIGTERM":  # as by a shutdown of the computer; SIGINT is the operator's own
-            keep_progress(journal, about, autopilot.tracker.progress, "SIGTERM")
+        # SIGTERM is of a computer that shuts down, SIGINT the operator's own.
+        if log.about["ended"] == "SIGTERM" or autopilot.refused:
+            keep_progress(journal, about, autopilot.tracker.progress, log.about["ended"])
         save_killed(out, printer.say)
         # Figure and metrics are of the time on the reference; the log has the whole run.
         followed = log.during(log.about["following"]) if log.about["following"] else None

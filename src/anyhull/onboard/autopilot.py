@@ -26,7 +26,7 @@ from anyhull.backend import Array
 from anyhull.controller import Controller
 from anyhull.errors import InputError
 from anyhull.onboard.allocation import Allocation
-from anyhull.onboard.checks import KNOWN, Fault
+from anyhull.onboard.checks import KNOWN, Fault, dynamics_range, latent_range
 from anyhull.onboard.estimator import Estimate, Estimator
 from anyhull.onboard.event_log import EventLog
 from anyhull.onboard.fence import around
@@ -39,16 +39,16 @@ from anyhull.onboard.setup import Setup
 from anyhull.onboard.tracker import Phase, Tracker
 from anyhull.onboard.vehicle import Vehicle
 from anyhull.reference import Reference
-from anyhull.vessel import Normalized, Vessel
-
-LATENT_MARGIN = 0.25
-"""Fraction of the latent's range in training by which it may leave that range on either side."""
+from anyhull.vessel import Vessel
 
 MAX_STOPPING_TIME = 20.0
 """Stopping distance over speed of a vessel with hardly any damping, s."""
 
 FENCE_LENGTHS = 5.0
 """Least distance of the default fence from the mission, in lengths of the boat."""
+
+JOIN_LIMIT = 60.0
+"""Time after an approach within which the boat must be at the reference, s."""
 
 RUNNING = ("run", "hold", "failsafe")
 """Reactions of the guard in which the boat follows its commands."""
@@ -105,7 +105,7 @@ class Autopilot:
         self.setup, self.controller, self.reference = setup, controller, reference
         self.event_log = EventLog()
         self.vehicle = Vehicle(setup, self.event_log)
-        ranges = _latent_range(controller), _dynamics_range(controller)
+        ranges = latent_range(controller), dynamics_range(controller)
         self.guard = Guard(limits, setup.fence, *ranges, _stopping_time(vessel, limits))
         self.tracker = Tracker(
             reference,
@@ -132,6 +132,7 @@ class Autopilot:
         self._reaction: str = "ramp"
         self._rejected_messages: Counter[str] = Counter()
         self._ended = False
+        self._estimate: Estimate | None = None
         self._restarts = 0
         controller.reset()
 
@@ -173,7 +174,7 @@ class Autopilot:
         if not math.isfinite(at):
             return None
         vehicle = self.vehicle
-        estimate = vehicle.estimator.at(at)
+        self._estimate = estimate = vehicle.estimator.at(at)
         before = self.guard.reaction
         if before in RUNNING and self._reaction not in RUNNING:  # rearmed since the last step
             self._start_again(before)
@@ -224,7 +225,7 @@ class Autopilot:
         if self.guard.reaction not in ("failsafe", "handover"):
             return self.guard.reaction == "run"
         # Failed thrusters are no fault in the way: those that have not been repaired are found again.
-        if self._ended or not self.guard.rearm(besides="thruster"):
+        if self._ended or self._out_of_reach() or not self.guard.rearm(besides="thruster"):
             return False
         self.event_log.add(self.guard.events[-1]._replace(time=self._last_step or 0.0))
         self.vehicle.take_all_thrusters()
@@ -280,10 +281,19 @@ class Autopilot:
                 found["off_path"] = f"{away:.1f} m from the reference"
             if stalled := self._progress_monitor.step(passed, self._sent, estimate.pose, reference):
                 found["no_progress"] = stalled
+            elif self.phase == "joining" and self.tracker.overdue > JOIN_LIMIT:
+                found["no_progress"] = f"not at the reference {JOIN_LIMIT:g} s after the approach"
         elif not self.guard.has_run or self.guard.reaction == "handover":
             failed = self._check_arming(estimate) if estimate.health == "ok" else []
             found |= {"arming": "; ".join(failed)} if failed else {}
         return found
+
+    def _out_of_reach(self) -> bool:
+        """Whether the boat cannot go back to its reference from where a failsafe has brought it."""
+        failed = self._check_arming(self._estimate) if self._estimate and self._estimate.health == "ok" else []
+        if failed:
+            self.event_log.record(self._last_step or 0.0, "not rearmed", "; ".join(failed))
+        return bool(failed)
 
     def _check_arming(self, estimate: Estimate) -> list[str]:
         """Why the boat must not start, or be rearmed, where it is."""
@@ -326,21 +336,3 @@ def _stopping_time(vessel: Vessel, limits: Limits) -> float:
         return limits.stopping_time
     rate = vessel.effective().inv_tau_u
     return limits.ramp / 2 + (min(1 / rate, MAX_STOPPING_TIME) if rate > 0 else MAX_STOPPING_TIME)
-
-
-def _latent_range(controller: Controller) -> tuple[Array, Array] | None:
-    """The latent's range in training, widened by `LATENT_MARGIN`."""
-    bounds = getattr(controller, "latent_range", None)
-    if bounds is None:
-        return None
-    margin = LATENT_MARGIN * (bounds[1] - bounds[0])
-    return bounds[0] - margin, bounds[1] + margin
-
-
-def _dynamics_range(controller: Controller) -> tuple[Array, Array] | None:
-    """The range of e on which the controller's policy was trained."""
-    envelope = getattr(controller, "envelope", None)
-    if envelope is None:
-        return None
-    low, high = np.array([envelope[component] for component in Normalized._fields]).T
-    return low, high

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from anyhull.backend import Array, to_inertial
+from anyhull.controller import Controller
 from anyhull.errors import InputError
 from anyhull.onboard.fence import Fence
+from anyhull.vessel import Normalized
 
 Fault = Literal[
     "command",
@@ -32,6 +34,9 @@ Fault = Literal[
     "tilt",
     "operator",
 ]
+
+LATENT_MARGIN = 0.25
+"""Fraction of the latent's range in training by which it may leave that range on either side."""
 
 KNOWN = ("ok", "dead reckoning")
 """Healths of an estimate whose position can be judged."""
@@ -127,4 +132,22 @@ def checked(name: str, bounds: Bounds | None) -> tuple[Array, Array] | None:
     low, high = (np.asarray(bound, dtype=np.float64) for bound in bounds)
     if low.ndim != 1 or low.shape != high.shape or not (low <= high).all():
         raise InputError(f"{name} of shapes {low.shape}, {high.shape}: must be two rows of numbers, the lower first")
+    return low, high
+
+
+def latent_range(controller: Controller) -> tuple[Array, Array] | None:
+    """The latent's range in training, widened by `LATENT_MARGIN`."""
+    bounds = getattr(controller, "latent_range", None)
+    if bounds is None:
+        return None
+    margin = LATENT_MARGIN * (bounds[1] - bounds[0])
+    return bounds[0] - margin, bounds[1] + margin
+
+
+def dynamics_range(controller: Controller) -> tuple[Array, Array] | None:
+    """The range of e on which the controller's policy was trained."""
+    envelope = getattr(controller, "envelope", None)
+    if envelope is None:
+        return None
+    low, high = np.array([envelope[component] for component in Normalized._fields]).T
     return low, high

@@ -55,7 +55,7 @@ CLOCK_SET_COUNT = 50
 LEAST_STD = 0.1
 """Least standard deviation of a measurement, in those of `Sensors`: receivers are at times too sure of themselves."""
 
-LEAST_INTERVAL = 0.004
+LEAST_INTERVAL = 0.0035
 """Between two measurements of a sensor, s: what is used again after a late one must not grow with what is sent."""
 
 MAX_PREDICTION = 60.0

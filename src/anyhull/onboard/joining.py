@@ -71,12 +71,10 @@ def retrace(
     vessel: Vessel,
     velocity: Sequence[float] = AT_REST,
 ) -> Reference:
-    """From `pose` back along the points of a track, from the nearest one to rest at the first; see `approach`."""
+    """From `pose` back along the points of a track, the last one first, to rest at the first; see `approach`."""
     parts, (x, y, psi) = _at_rest(pose, velocity)
     points = [(x, y)]
-    # Of points equally near, the last: a track may cross itself.
-    nearest = min(range(len(track)), key=lambda i: (math.dist(track[i], (x, y)), -i), default=-1)
-    for point in reversed([track[i] for i in range(nearest + 1)]):
+    for point in reversed(track):
         if math.dist(point, points[-1]) > how.speed:
             points.append(point)
     if len(points) >= 2:

@@ -32,8 +32,8 @@ RAMP_MARGIN = 1.5
 REMINDER = 60.0
 """Time between two lines that the boat waits to be rearmed, s."""
 
-MOST_LATE = 0.5
-"""Of a period, by which messages may delay a command; the rest of them is dropped."""
+MOST_LATE = PERIOD / 2
+"""Time by which messages may delay a command, s; the rest of them is dropped."""
 
 LINK_PAUSE = 1e-3
 """Wait after an error of the link, s, which may fail at once each time."""
@@ -77,8 +77,9 @@ def run_autopilot(
                 except Exception as error:
                     events.record(at, "link failed", _brief(error))
                     time.sleep(LINK_PAUSE)
+                latest = max(due, clock()) + MOST_LATE
                 for i, (message, arrival) in enumerate(received):
-                    if clock() > due + MOST_LATE * period:
+                    if clock() > latest:
                         events.record(at, "messages dropped", "they take longer than a period", len(received) - i)
                         break
                     try:

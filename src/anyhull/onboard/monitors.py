@@ -24,8 +24,9 @@ ECHO_COMMANDS = 20
 FILTER_TIME = 0.5
 """Time constant of the thrusts that are compared, s: longer than the lag of a thruster."""
 
-DEVIATION_TIME = 1.0
-"""Time constant over which a deviation is averaged, s: a command that swings through zero hides it again and again."""
+SWING_TIME = 1.0
+"""Time constant of the sizes that are compared, s. A command that swings through zero hides a deviation again and
+again, but not the size of what is missing; and a size hardly depends on the lag of a thruster."""
 
 TOLERANCE = (0.1, 0.25)
 """Deviation of a thruster, as a fraction of full thrust, plus a share of what is expected: thrust is not exactly
@@ -108,7 +109,8 @@ class ThrusterMonitor:
         n = len(self.thrusters)
         self.conditions = [Condition()] * n
         self._expected, self._measured = np.zeros(n), np.zeros(n)
-        self._excess, self._deviates = np.zeros(n), np.zeros(n)
+        self._deviates = np.zeros(n)
+        self._expected_size, self._measured_size, self._silent = np.zeros(n), np.zeros(n), np.zeros(n)
         self._last: float | None = None
 
     def on_status(self, status: Status) -> list[str]:
@@ -117,22 +119,29 @@ class ThrusterMonitor:
             return []
         dt = 0.0 if self._last is None else min(max(status.time - self._last, 0.0), 0.5)
         self._last = status.time
-        share = -math.expm1(-dt / FILTER_TIME)
-        fractions = [_fraction(t, c) for t, c in zip(self.thrusters, status.thrusters, strict=True)]
+        fractions = np.array([_fraction(t, c) for t, c in zip(self.thrusters, status.thrusters, strict=True)])
+        thrusts = np.array(status.thrust)
+        share, swing = (-math.expm1(-dt / time) for time in (FILTER_TIME, SWING_TIME))
         self._expected += share * (fractions - self._expected)
-        self._measured += share * (np.array(status.thrust) - self._measured)
+        self._measured += share * (thrusts - self._measured)
+        self._expected_size += swing * (np.abs(fractions) - self._expected_size)
+        self._measured_size += swing * (np.abs(thrusts) - self._measured_size)
+        silent = (self._expected_size > 2 * TOLERANCE[0]) & (self._measured_size < DEAD * self._expected_size)
+        self._silent = np.where(silent, self._silent + dt, 0.0)
         changed = []
         for i, known in enumerate(self.conditions):
             model = known.stuck_at if known.kind == "stuck" else known.share * self._expected[i]
-            excess = abs(self._measured[i] - model) - TOLERANCE[0] - TOLERANCE[1] * abs(model)
-            average = self._excess[i] - math.expm1(-dt / DEVIATION_TIME) * (excess - self._excess[i])
-            self._excess[i] = max(average, -TOLERANCE[0])
-            self._deviates[i] = self._deviates[i] + dt if average > 0 else 0.0
-            if self._deviates[i] >= self._limits.thruster and excess > 0:
-                self._excess[i] = self._deviates[i] = 0.0
-                self.conditions[i] = found = _diagnose(float(self._expected[i]), float(self._measured[i]))
-                if found != known:
-                    changed.append(f"thruster {i} {_describe(found)}")
+            off = abs(self._measured[i] - model) > TOLERANCE[0] + TOLERANCE[1] * abs(model)
+            self._deviates[i] = self._deviates[i] + dt if off else 0.0
+            found = known
+            if self._silent[i] >= self._limits.thruster:
+                found = Condition("dead", 0.0)
+            elif self._deviates[i] >= self._limits.thruster:
+                self._deviates[i] = 0.0
+                found = _diagnose(float(self._expected[i]), float(self._measured[i]))
+            if found != known:
+                self.conditions[i] = found
+                changed.append(f"thruster {i} {_describe(found)}")
         return changed
 
     @property

@@ -47,6 +47,9 @@ SLOW = 0.05
 TRACK_SPACING, TRACK_POINTS = 2.0, 5000
 """Distance between two points of the track, m, and their largest number; the oldest are dropped."""
 
+RETRACED = 200
+"""Points of the track that a way back takes at once: a plan for all of them would take longer than a period."""
+
 
 class Tracker:
     """The reference for each period: `step`."""
@@ -77,6 +80,7 @@ class Tracker:
         self._rate = 1.0 if lead_in > 0 else 0.0
         self._detour: Reference | None = None
         self._detour_time = 0.0
+        self._retraced = 0
         self._good: Array | None = None
 
     @property
@@ -84,6 +88,17 @@ class Tracker:
         """The pose of the reference at its present time."""
         pose: Array = self.reference.at(self.progress)[:3]
         return pose
+
+    @property
+    def overdue(self) -> float:
+        """Time since the end of the way to the reference, or back along the track, s; negative on it."""
+        return self._detour_time - self._detour.duration if self._detour is not None else -math.inf
+
+    def _away(self, pose: Array) -> float:
+        """Distance from a pose to where the detour is, m."""
+        assert self._detour is not None
+        here = self._detour.at(min(self._detour_time, self._detour.duration))
+        return math.dist(pose[:2], here[:2])
 
     def distance(self, pose: Array) -> float:
         """From a pose to the target, m."""
@@ -98,15 +113,17 @@ class Tracker:
         if not running:
             return self._stopped()
         if failed:
-            if self.phase != "failsafe" or began:
+            strayed = began and self._detour is not None and self._away(pose) > self._limits.slow_distance
+            if self.phase != "failsafe" or strayed:
                 self._fail(pose, velocity)
+            elif self.overdue > 0 and self._retraced > 0 and self._away(pose) <= self._limits.arrival:
+                self._fail(pose, velocity, self._retraced)
             return self._along_detour(passed, pose)
         if self.phase == "failsafe" or began:
             self._join(pose, velocity)
         if self.phase == "joining":
             window = self._along_detour(passed, pose)
-            assert self._detour is not None
-            late = self._detour_time - self._detour.duration
+            late = self.overdue
             if late >= 0 and self._near(pose, JOINED if late < JOIN_TIME else REJOIN):
                 self.phase, self._detour, self._held = "holding", None, 0.0
             return window
@@ -158,20 +175,29 @@ class Tracker:
         square = r_x * r_x + r_y * r_y
         return min(max(float(v_x * r_x + v_y * r_y) / square, 0.0), 1.0) if square > SLOW**2 else 0.0
 
-    def _fail(self, pose: Array, velocity: Array) -> None:
-        """Begin the failure action: from the last good pose, if it is near."""
-        self.phase, self._detour_time = "failsafe", 0.0
+    def _fail(self, pose: Array, velocity: Array, left: int | None = None) -> None:
+        """Begin the failure action: station keeping at the last good pose, if it is near, or the way back.
+
+        `left` is how many points of the track are left to go back along.
+        """
+        good, self._retraced = self._good, 0
         if self._limits.on_failure == "return":
-            self._detour = retrace(pose.tolist(), self.track, self.how, vessel=self._vessel, velocity=velocity.tolist())
-            return
-        good = self._good
-        here = good if good is not None and math.dist(good[:2], pose[:2]) < self._limits.off_path else pose
-        self._detour = Hold((float(here[0]), float(here[1]), float(here[2])), math.inf)
+            here, track = (float(pose[0]), float(pose[1])), list(self.track)
+            if left is None:
+                # Of points equally near, the last: a track may cross itself.
+                left = 1 + min(range(len(track)), key=lambda i: (math.dist(track[i], here), -i), default=-1)
+            self._retraced = max(left - RETRACED, 0)
+            back = track[self._retraced : left]
+            self._detour = retrace(pose.tolist(), back, self.how, vessel=self._vessel, velocity=velocity.tolist())
+        else:
+            near = good is not None and math.dist(good[:2], pose[:2]) < self._limits.off_path
+            x, y, psi = (good if near and good is not None else pose).tolist()
+            self._detour = Hold((x, y, psi), math.inf)
+        self.phase, self._detour_time = "failsafe", 0.0
 
     def _along_detour(self, passed: float, pose: Array) -> Array:
         assert self._detour is not None
-        here = self._detour.at(min(self._detour_time, self._detour.duration))
-        rate = self._wanted_rate(math.dist(pose[:2], here[:2]))
+        rate = self._wanted_rate(self._away(pose))
         self._detour_time += rate * passed
         if self._detour_time >= self._detour.duration:
             return _still(self._detour.at(self._detour.duration)[:3])

@@ -6,7 +6,8 @@
 - The boat is nowhere further outside the fence than its stopping distance, and the way that it drifts there with the
   thrusters at zero or in the operator's hands: nobody can hold a boat whose state is unknown. A lasting error of the
   fixes moves the fence with it, since no pilot can tell it from motion.
-- No more than `STALL_TIME` of high command without progress.
+- No more than `STALL_TIME` of high command without progress, except by a boat afloat that is within `STATION` of its
+  reference: against a wind or a stuck thruster, keeping station may take all of its force.
 - The boat runs again within `RECOVERY_TIME` of the end of a fault, except after a failsafe or a handover by a rule of
   the guard. Then the operator must be able to rearm it within `REARM_TIME`.
 """
@@ -40,6 +41,9 @@ PROGRESS = 0.3
 
 AWAY = (1.0, 6.0)
 """Growth of the distance to the reference within `STALL_TIME`, m, and the distance, m, beyond which it counts."""
+
+STATION = 0.5
+"""Distance to the reference, m, within which a boat afloat needs no progress."""
 
 RECOVERY_TIME = 15.0
 """Time in which the boat must run again after a fault, s."""
@@ -128,8 +132,9 @@ class Invariants:
         pushes, auto = self._pushes, self._twin.operator == "auto"
         if pushes and time - pushes[-1][0] > 5 * PERIOD:
             pushes.clear()
+        away = math.dist((x, y), step.reference[:2])
         high = np.abs(step.decision.command).max() >= HIGH and auto and any(self._twin.commands)
-        pushes.append((time, bool(high), x, y, math.dist((x, y), step.reference[:2])))
+        pushes.append((time, bool(high) and (self._twin.aground or away > STATION), x, y, away))
         if len(pushes) < (pushes.maxlen or 0) or sum(push[1] for push in pushes) < 0.95 * len(pushes):
             return
         moved = max(math.dist((x, y), push[2:4]) for push in pushes)
