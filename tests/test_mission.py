@@ -387,6 +387,11 @@ SQUARE = [[10.4, 63.44], [10.401, 63.44], [10.401, 63.441], [10.4, 63.441], [10.
         ("a.plan", qgc(item(16) | {"params": [1, 2]}), ["params = [1, 2]", "seven"]),
         ("a.plan", qgc(item(16, 0, 0, 0, 0, "a", 1)), ["items[0].params = 'a'"]),
         ("a.plan", qgc(fence={"circles": [{"circle": {}, "inclusion": False}]}), ["geoFence", "stay inside"]),
+        ("a.plan", qgc(fence={"polygon": [[1, 2], [1, 3], [2, 3]], "version": 1}), ["geoFence: version = 1", "2"]),
+        ("a.plan", qgc(fence={"polygons": [{"inclusion": True, "polygon": []}]}), ["polygon = []", "three or more"]),
+        ("a.plan", qgc(fence={"polygons": {"a": 1}}), ["geoFence: polygons = {'a': 1}", "a list"]),
+        ("a.plan", qgc(fence={"circles": None}), ["geoFence: circles = None", "a list"]),
+        ("a.plan", qgc() | {"geoFence": [1]}, ["geoFence: [1]", "version 2"]),
     ],
 )  # fmt: skip
 def test_bad_input_gives_one_line_that_names_it(tmp_path, name, content, words):

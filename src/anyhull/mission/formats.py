@@ -12,7 +12,8 @@ from xml.parsers import expat
 
 from anyhull.errors import InputError
 from anyhull.mission.plan import MOST_WAYPOINTS, Lawnmower, Place, Plan, Station, Waypoint
-from anyhull.schema import decode
+from anyhull.schema import decode, shown
+from anyhull.trajectory import positive
 
 GPX = ("", "{http://www.topografix.com/GPX/1/0}", "{http://www.topografix.com/GPX/1/1}")
 """Namespaces of GPX; some programs write none."""
@@ -206,23 +207,31 @@ def _items(items: list[Any], path: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _fence(fence: Any) -> tuple[Place, ...]:
     """The corners of a plan's one fence, which the boat must stay inside; empty without one."""
-    if not isinstance(fence, dict):
+    if fence in (None, {}):
         return ()
-    lists = {name: fence.get(name) or [] for name in ("polygons", "circles")}
-    every = [entry for entries in lists.values() if isinstance(entries, list) for entry in entries]
+    if not isinstance(fence, dict) or fence.get("version") != 2:
+        stated = f"version = {fence.get('version')!r}" if isinstance(fence, dict) else shown(fence)
+        raise InputError(f"geoFence: {stated}: must be version 2; save the plan with a current QGroundControl")
+    every = []
+    for name in ("polygons", "circles"):
+        if not isinstance(entries := fence.get(name, []), list):
+            raise InputError(f"geoFence: {name} = {shown(entries)}: must be a list")
+        every += entries
     if not every:
         return ()
     if len(every) > 1 or not isinstance(every[0], dict) or not every[0].get("inclusion"):
         raise InputError(f"geoFence: {len(every)} fences: must be one polygon or circle to stay inside")
     (only,) = every
     if "polygon" in only:
-        corners = only["polygon"] if isinstance(only["polygon"], list) else []
+        corners = only["polygon"]
+        if not isinstance(corners, list) or len(corners) < 3:
+            raise InputError(f"geoFence: polygon = {shown(corners)}: must be a list of three or more corners")
         return tuple(_corner(corner, f"geoFence: corner {i}") for i, corner in enumerate(corners, 1))
     circle = only.get("circle")
     if not isinstance(circle, dict):
         raise InputError("geoFence: must have a polygon or a circle")
     latitude, longitude = _corner(circle.get("center"), "geoFence: center")
-    radius = decode(float, circle.get("radius"), "geoFence: radius")
+    radius = positive("geoFence: radius", decode(float, circle.get("radius"), "geoFence: radius"))
     from geographiclib.geodesic import Geodesic
 
     around = (Geodesic.WGS84.Direct(latitude, longitude, 360.0 * i / FENCE_SIDES, radius) for i in range(FENCE_SIDES))
