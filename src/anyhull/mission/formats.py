@@ -73,7 +73,8 @@ def read_geojson(content: bytes) -> Plan:
     """A LineString or Points as waypoints, a Polygon as a survey area, or one Point as a station."""
     document = _json(content)
     if (crs := document.get("crs")) is not None:
-        name = crs.get("properties", {}).get("name") if isinstance(crs, dict) else crs
+        properties = crs.get("properties") if isinstance(crs, dict) else None
+        name = properties.get("name") if isinstance(properties, dict) else shown(crs)
         if not (isinstance(name, str) and name.upper().endswith((":CRS84", ":4326"))):
             raise InputError(f"crs = {name!r}: must be WGS84, as GeoJSON has it")
     shapes = list(_geometries(document))

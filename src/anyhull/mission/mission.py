@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +187,7 @@ def _changed(instance: Any, changed: dict[str, Any]) -> Any:
 
 
 def _whole(laps: float) -> int:
-    if laps != round(laps):
+    if not math.isfinite(laps) or laps != round(laps):
         raise InputError(f"laps = {laps!r}: must be a whole number")
     return round(laps)
 
@@ -216,7 +217,7 @@ def _frame(plan: Plan, origin: Origin | None, axes: str | None) -> LocalFrame | 
         )
     if axes is None:
         raise InputError("axes are missing: state 'ned' (x north, y east) or 'enu' (x east, y north), or use --axes")
-    if len(origin) != 2:
+    if len(origin) != 2 or not all(isinstance(value, Real) for value in origin):
         raise InputError(f"origin = {origin!r}: must be a latitude and a longitude in degrees")
     return LocalFrame(float(origin[0]), float(origin[1]), axes)  # type: ignore[arg-type]
 
