@@ -206,11 +206,19 @@ def test_a_survey_of_qgroundcontrol_is_its_items_without_the_camera(tmp_path):
     )
     mission = Mission.load(write(tmp_path, "a.plan", plan), origin=HERE, axes="ned")
     assert [leg.speed for leg in legs_of(mission)] == [0.4, 0.4, 0.3]
-    assert mission.notes[0] == "left out: camera commands, 1 of 206"
+    assert mission.notes[0] == "left out: camera commands 206, 1"
     holds = [stage.label for stage in mission.reference.stages if stage.label.startswith("hold")]
     assert holds == ["hold of 7 s at waypoint 1", "hold of 5 s at waypoint 4"]
     assert mission.fence_corners is not None
     assert len(mission.fence_corners) == 4
+
+
+def test_what_a_plan_states_and_a_mission_has_not_is_noted(tmp_path):
+    places = [item(16, 0, 3, 0, 90, 63.4406, 10.4001), item(16, 0, 3, 0, 0, 63.4409, 10.4003)]
+    plan = qgc(*places, waypoint(63.4409, 10.401), rallyPoints={"version": 2, "points": [[63.44, 10.4, 0]]})
+    mission = Mission.load(write(tmp_path, "a.plan", plan), origin=HERE, axes="ned")
+    noted = ["acceptance radius of waypoints, 2", "yaw of waypoints, 1", "rally points, 1"]
+    assert [note for note in mission.notes if "left out" in note] == [f"left out: {what}" for what in noted]
 
 
 def test_csv_columns_are_named_with_their_units(tmp_path):
@@ -358,6 +366,7 @@ SQUARE = [[10.4, 63.44], [10.401, 63.44], [10.401, 63.441], [10.4, 63.441], [10.
         ("a.gpx", gpx(f"<rte>{points('rtept')}</rte>" * 2), ["2 routes"]),
         ("a.gpx", gpx('<wpt lat="x" lon="1"/>'), ["point 1", "'x'"]),
         ("a.gpx", gpx('<wpt lat="91" lon="1"/>'), ["point 1", "latitude 91"]),
+        ("a.gpx", gpx('<wpt lat="1" lon="180.0001"/>'), ["point 1", "longitude 180.0001"]),
         ("a.gpx", gpx('<wpt lat="nan" lon="1"/>'), ["point 1", "nan"]),
         ("a.gpx", gpx('<wpt lat="10.4" lon="63.4"/>' + points("wpt")), ["waypoint 1", "km from the origin"]),
         ("a.gpx", gpx(points("wpt") + '<wpt lat="63.4409" lon="10.4010"/>'), ["waypoints 3 and 4", "apart"]),
@@ -380,6 +389,10 @@ SQUARE = [[10.4, 63.44], [10.401, 63.44], [10.401, 63.441], [10.4, 63.441], [10.
         ("a.plan", {"fileType": "Plan", "version": 1, "mission": {"version": 1}}, ["version 2"]),
         ("a.plan", qgc(), ["holds none"]),
         ("a.plan", qgc(item(22)), ["items[0]", "command 22", "16 waypoint"]),
+        ("a.plan", qgc(item(177, 1, 2)), ["items[0]", "command 177", "not supported", "16 waypoint"]),
+        ("a.plan", qgc(item(16, 0, 0, 0, None, None, 10)), ["items[0]", "latitude, longitude = None, 10", "degrees"]),
+        ("a.plan", qgc(item(16, -1, 0, 0, None, 63, 10)), ["items[0]", "hold = -1"]),
+        ("a.plan", qgc(item(16, 0, 0, 0, None, 63, 10, autoContinue=False)), ["items[0]", "autoContinue = False"]),
         ("a.plan", qgc(item([16])), ["command = [16]"]),
         ("a.plan", qgc(item(16, frame=1)), ["items[0]", "frame = 1"]),
         ("a.plan", qgc(item(178, 1, -5)), ["DO_CHANGE_SPEED", "m/s"]),

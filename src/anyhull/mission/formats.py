@@ -146,7 +146,7 @@ def read_qgc_plan(content: bytes) -> Plan:
     home = mission.get("plannedHomePosition")
     home = _place(tuple(home[:2]), "plannedHomePosition") if isinstance(home, list) and len(home) >= 2 else None
     waypoints: list[Waypoint] = []
-    left_out: Counter[int] = Counter()
+    left_out: Counter[str] = Counter()
     speed: float | None = None
     for where, item in _items(mission["items"], "items"):
         command, params = item.get("command"), item.get("params")
@@ -155,8 +155,12 @@ def read_qgc_plan(content: bytes) -> Plan:
         values = [0.0 if value is None else decode(float, value, f"{where}.params") for value in params]
         if not isinstance(command, int):
             raise InputError(f"{where}: command = {command!r}: must be a whole number")
+        if item.get("autoContinue", True) is not True:
+            raise InputError(
+                f"{where}: autoContinue = {item['autoContinue']!r}: must be true; a pause is not supported"
+            )
         if command in PAYLOAD:
-            left_out[command] += 1
+            left_out[f"camera commands {command}"] += 1
         elif command == 178:  # DO_CHANGE_SPEED: kind of speed, m/s, throttle, relative
             if values[0] not in (0, 1) or values[3] or (values[1] <= 0 and values[1] != -1):
                 raise InputError(f"{where}: DO_CHANGE_SPEED {params!r}: must be an absolute speed in m/s")
@@ -166,27 +170,39 @@ def read_qgc_plan(content: bytes) -> Plan:
                 raise InputError(f"{where}: command {command} {params!r}: must wait for seconds after a waypoint")
             waypoints[-1] = Waypoint(waypoints[-1].at, waypoints[-1].speed, waypoints[-1].hold + values[0])
         elif command in (16, 19):  # NAV_WAYPOINT and NAV_LOITER_TIME: time to wait first
-            if item.get("frame") not in GLOBAL_FRAMES:
-                raise InputError(f"{where}: frame = {item.get('frame')!r}: must be one with latitude and longitude")
-            if values[0] < 0:
-                raise InputError(f"{where}: hold = {values[0]:g}: must be zero or more seconds")
-            waypoints.append(Waypoint(_place((values[4], values[5]), where), speed, values[0]))
+            waypoints.append(Waypoint(_item_place(where, item), speed, values[0]))
+            for name, value in zip(("acceptance radius", "pass radius", "yaw"), values[1:4], strict=True):
+                left_out[f"{name} of waypoints"] += command == 16 and value != 0
         elif command == 20:  # NAV_RETURN_TO_LAUNCH
             if home is None:
                 raise InputError(f"{where}: return to launch: needs a plannedHomePosition")
             waypoints.append(Waypoint(home, speed))
         else:
             accepted = "16 waypoint, 19 loiter for a time, 20 return, 93 delay, 178 change of speed"
-            raise InputError(f"{where}: command {command!r}: not for a boat; accepted are {accepted}")
+            raise InputError(f"{where}: command {command!r}: not supported; accepted are {accepted}")
         _bounded(len(waypoints))
-    count = ", ".join(f"{times} of {command}" for command, times in sorted(left_out.items()))
+    rally = document.get("rallyPoints")
+    points = rally.get("points") if isinstance(rally, dict) else None
+    left_out["rally points"] += len(points) if isinstance(points, list) else 0
     return Plan(
         coordinates="geographic",
         waypoints=tuple(waypoints),
         fence=_fence(document.get("geoFence")),
         home=home,
-        notes=(f"left out: camera commands, {count}",) if left_out else (),
+        notes=tuple(f"left out: {what}, {times}" for what, times in left_out.items() if times),
     )
+
+
+def _item_place(where: str, item: dict[str, Any]) -> Place:
+    """Where the waypoint of an item lies, if its time to wait there is valid too."""
+    hold, latitude, longitude = (item["params"][i] for i in (0, 4, 5))
+    if item.get("frame") not in GLOBAL_FRAMES:
+        raise InputError(f"{where}: frame = {item.get('frame')!r}: must be one with latitude and longitude")
+    if hold is not None and hold < 0:
+        raise InputError(f"{where}: hold = {hold:g}: must be zero or more seconds")
+    if latitude is None or longitude is None:
+        raise InputError(f"{where}: latitude, longitude = {latitude}, {longitude}: must be two numbers of degrees")
+    return _place((latitude, longitude), where)
 
 
 def _items(items: list[Any], path: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -249,7 +265,7 @@ def _place(value: tuple[Any, ...], where: str) -> Place:
     """Latitude and longitude that are numbers in range."""
     latitude, longitude = (decode(float, number, where) for number in value)
     if not (abs(latitude) <= 90 and abs(longitude) <= 180 and math.isfinite(latitude)):
-        raise InputError(f"{where}: latitude {latitude:g}, longitude {longitude:g}: must be at most 90 and 180 degrees")
+        raise InputError(f"{where}: latitude {latitude}, longitude {longitude}: must be at most 90 and 180 degrees")
     return latitude, longitude
 
 
