@@ -191,7 +191,7 @@ def test_every_reference_can_be_simulated(run, still, arguments, reached):
 
 
 def test_waypoints_come_from_a_csv_file_with_speed_and_heading_in_degrees(run, still, tmp_path):
-    file, saved = tmp_path / "way.csv", tmp_path / "run.npz"
+    file, saved = tmp_path / "WAY.CSV", tmp_path / "run.npz"
     file.write_text("x [m],y [m],speed [m/s],heading [deg]\n0,0,,90\n\n2,0,0.5,90\n4,0,0.5,90\n")
     assert run(*still, "--waypoints", file, "--out", saved)[0] == 0
     reference = Log.load(saved).reference

@@ -107,6 +107,11 @@ def test_a_route_a_track_or_waypoints_of_gpx_load(tmp_path, text, axes):
     assert mission.name == "a"
 
 
+def test_a_suffix_may_be_in_upper_case(tmp_path):
+    (tmp_path / "A.GPX").write_text(gpx(points("wpt")))
+    assert len(Mission.load(tmp_path / "A.GPX", origin=HERE, axes="ned").waypoints) == 3
+
+
 def write(tmp_path, name, content):
     file = tmp_path / name
     file.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")

@@ -95,7 +95,7 @@ def chosen_mission(
     asked = [f"{name} {value}" if name != "--waypoints" else name for name, value in given.items() if value is not None]
     if len(asked) > 1:
         raise InputError(f"{' with '.join(asked)}: give one of the two")
-    if waypoints is not None and Path(waypoints).suffix != ".csv":
+    if waypoints is not None and Path(waypoints).suffix.lower() != ".csv":
         _accept(options, ON_SPLINE if options.get("spline") else ON_LEGS, "waypoints")
         _no_frame(origin, axes)
         rows = _inline(waypoints)

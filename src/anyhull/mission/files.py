@@ -23,17 +23,18 @@ COLUMNS = {"x": "m", "y": "m", "lat": "deg", "lon": "deg", "speed": "m/s", "head
 
 
 def read_plan(path: Path) -> Plan:
-    """The plan of a mission file, by its suffix."""
-    if path.suffix not in READERS:
+    """The plan of a mission file, by its suffix in upper or lower case."""
+    suffix = path.suffix.lower()
+    if suffix not in READERS:
         raise InputError(f"a mission file ends in {', '.join(READERS)}: must have one of these endings")
     try:
-        most = LARGEST.get(path.suffix, LARGEST_OTHER)
+        most = LARGEST.get(suffix, LARGEST_OTHER)
         if path.stat().st_size > most:
             raise InputError(f"{path.stat().st_size / 1e6:.0f} MB: must be at most {most / 1e6:g} MB")
         content = path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}") from None
-    plan: Plan = READERS[path.suffix](content)
+    plan: Plan = READERS[suffix](content)
     return plan
 
 
