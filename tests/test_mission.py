@@ -333,6 +333,7 @@ SQUARE = [[10.4, 63.44], [10.401, 63.44], [10.401, 63.441], [10.4, 63.441], [10.
         ("a.toml", LOCAL, ["holds none", "one of waypoints, lawnmower"]),
         ("a.toml", LOCAL + "sped = 1", ["sped = 1", "did you mean 'speed'"]),
         ("a.toml", LOCAL + "home = [1, 2]", ["home = [1, 2]", "unknown key"]),
+        ("a.toml", LOCAL + "qqq = 1", ["qqq = 1", "unknown key", "approach_distance, fence"]),
         ("a.toml", LOCAL + 'axes = "ned"', ["only for geographic"]),
         ("a.toml", 'coordinates = "geographic"\naxes = "nwu"', ["axes = 'nwu'", "'enu'"]),
         ("a.toml", LOCAL + "speed = -1", ["speed = -1", "from 0.001 to 100"]),
@@ -355,6 +356,8 @@ SQUARE = [[10.4, 63.44], [10.401, 63.44], [10.401, 63.441], [10.4, 63.441], [10.
         ),
         ("a.csv", "", ["holds no waypoint"]),
         ("a.csv", "0,0\n1,1\n", ["column '0'", "x [m]"]),
+        ("a.csv", "x [m];y [m]\n0;0\n1;1\n", ["line 1", "'x [m];y [m]'", "separator", "comma"]),
+        ("a.csv", "x [m]\ty [m]\n0\t0\n", ["line 1", "separator", "comma"]),
         ("a.csv", "x,y\n0,0\n1,1\n", ["column 'x'", "with its unit"]),
         ("a.csv", "x [ft],y [ft]\n0,0\n1,1\n", ["column 'x [ft]'"]),
         ("a.csv", "x [m],lon [deg]\n0,0\n1,1\n", ["'x [m],lon [deg]'", "'lat [deg]' and 'lon [deg]'"]),
@@ -422,6 +425,7 @@ def test_bad_input_gives_one_line_that_names_it(tmp_path, name, content, words):
     assert "\n" not in message
     assert message.startswith(str(file))
     assert all(word in message for word in words), message
+    assert "notes" not in message
 
 
 def test_files_and_options_outside_their_bounds_are_refused(tmp_path):

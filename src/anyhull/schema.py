@@ -12,7 +12,7 @@ import functools
 import reprlib
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from anyhull.errors import InputError
@@ -51,6 +51,13 @@ def check_types(instance: Any) -> None:
     """Raise for the first field of a dataclass whose value its declared type does not admit."""
     for name, hint in type_hints(type(instance)).items():
         _decode(hint, getattr(instance, name), name, "refuse")
+
+
+def unknown_key(key: str, value: Any, accepted: Collection[str], prefix: str = "") -> InputError:
+    """The error for a key of a table that is not one of `accepted`."""
+    near = difflib.get_close_matches(key[:80], accepted, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"accepted are {', '.join(accepted)}"
+    return InputError(f"{prefix}{key[:80]} = {shown(value)}: unknown key; {hint}")
 
 
 def require(instance: Any, field: str, holds: bool, accepted: str) -> None:
@@ -129,9 +136,7 @@ def _table(kind: type[T], table: Any, path: str, unknown_keys: str) -> T:
     hints, prefix = type_hints(kind), f"{path}." if path else ""
     for key in table if unknown_keys == "refuse" else ():
         if key not in hints:
-            near = difflib.get_close_matches(key[:80], hints, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"accepted are {', '.join(hints)}"
-            raise InputError(f"{prefix}{key[:80]} = {shown(table[key])}: unknown key; {hint}")
+            raise unknown_key(key, table[key], hints, prefix)
     for name in _required(kind):  # type: ignore[arg-type]
         if name not in table:
             raise InputError(f"{prefix}{name} is missing: must be {describe(hints[name])}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from anyhull.errors import InputError
 from anyhull.files import parse_toml
 from anyhull.mission.formats import read_geojson, read_gpx, read_qgc_plan
 from anyhull.mission.plan import MOST_WAYPOINTS, Plan, Waypoint
-from anyhull.schema import decode
+from anyhull.schema import decode, unknown_key
 
 LARGEST = {".toml": 1_000_000, ".csv": 2_000_000}
 LARGEST_OTHER = 10_000_000
@@ -48,9 +49,10 @@ def _text(content: bytes) -> str:
 def read_toml(content: bytes) -> Plan:
     """A plan as the fields of `Plan`."""
     table = parse_toml(_text(content), "the mission")
-    for key in ("notes", "home"):
-        if key in table:
-            raise InputError(f"{key} = {table[key]!r}: unknown key")
+    accepted = [field.name for field in fields(Plan) if field.name not in ("notes", "home")]
+    for key in table:
+        if key not in accepted:
+            raise unknown_key(key, table[key], accepted)
     return decode(Plan, table)
 
 
@@ -61,6 +63,8 @@ def read_csv(content: bytes) -> Plan:
     ]
     if not rows:
         raise InputError("holds no waypoint: must have a header and one row for each waypoint")
+    if any(separator in cell.strip() for cell in rows[0][1] for separator in (";", "\t")):
+        raise InputError(f"line {rows[0][0]}: {','.join(rows[0][1])!r}: the separator of columns must be a comma")
     columns = [_column(cell.strip()) for cell in rows[0][1]]
     if len(set(columns)) < len(columns):
         raise InputError(f"line {rows[0][0]}: {','.join(rows[0][1])!r}: must name each column once")
