@@ -338,7 +338,7 @@ SQUARE = [[10.4, 63.44], [10.401, 63.44], [10.401, 63.441], [10.4, 63.441], [10.
         ("a.toml", 'coordinates = "geographic"\naxes = "nwu"', ["axes = 'nwu'", "'enu'"]),
         ("a.toml", LOCAL + "speed = -1", ["speed = -1", "from 0.001 to 100"]),
         ("a.toml", LOCAL + "[[waypoints]]\nat = [0, nan]", ["waypoints[0].at[1] = nan", "finite"]),
-        ("a.toml", LOCAL + "[[waypoints]]\nat = [0, 0]", ["2 or more"]),
+        ("a.toml", LOCAL + "[[waypoints]]\nat = [0, 0]", ["1 waypoint: must be two or more"]),
         ("a.toml", LOCAL + "waypoints = [{at = [0, 0]}, {at = [0, 2e5]}]", ["waypoint 2", "100 km"]),
         ("a.toml", LOCAL + "waypoints = [{at = [0, 0]}, {at = [0, 0]}]", ["waypoints 1 and 2", "apart"]),
         ("a.toml", LOCAL + "laps = 2\nwaypoints = [{at = [0, 0]}, {at = [0, 9]}]", ["laps = 2", "closed"]),

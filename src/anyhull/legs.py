@@ -15,7 +15,7 @@ from anyhull.backend import Array, wrap
 from anyhull.errors import InputError
 from anyhull.paths import Arcs, distance_to_legs
 from anyhull.speeds import FORCE_SHARE, feasible_speed, force_share, speed_profile, turn_rate
-from anyhull.trajectory import Chain, Follow, Hold, Reference, Stage, Turn, positive
+from anyhull.trajectory import Chain, Follow, Hold, Reference, Stage, Turn, check_waypoints, positive
 from anyhull.vessel import Vessel
 
 SMALLEST_RADIUS = 0.25
@@ -102,11 +102,7 @@ def legs(
     the largest; a `vessel` lowers them and the speeds to what its actuators can give. `closed` returns to the first
     waypoint, `laps` times.
     """
-    points = np.asarray(waypoints, dtype=float)
-    if points.ndim != 2 or points.shape[1] != 2 or len(points) < 2 + closed or not np.isfinite(points).all():
-        raise InputError(
-            f"waypoints of shape {points.shape}: must be {2 + closed} or more pairs (x, y) of finite numbers"
-        )
+    points = check_waypoints(waypoints, closed)
     if laps != int(laps) or laps < 1 or (laps > 1 and not closed):
         raise InputError(f"laps = {laps!r}: must be a whole number, and 1 for an open path")
     count = len(points)

@@ -11,7 +11,20 @@ from anyhull.backend import Array
 from anyhull.errors import InputError
 from anyhull.legs import Legs, legs
 from anyhull.paths import Arcs, Curve, Path, spline
-from anyhull.trajectory import LEAST, MOST, PREVIEW, Brake, Chain, Follow, Hold, Reference, Stage, Turn, positive
+from anyhull.trajectory import (
+    LEAST,
+    MOST,
+    PREVIEW,
+    Brake,
+    Chain,
+    Follow,
+    Hold,
+    Reference,
+    Stage,
+    Turn,
+    check_waypoints,
+    positive,
+)
 
 __all__ = [
     "PREVIEW",
@@ -99,11 +112,7 @@ def through(
     `speed` (m/s) and `heading` (rad) may be given once or for each waypoint; without a heading it is
     tangential. A final speed of zero ends in station keeping; otherwise an open path continues straight.
     """
-    points = np.asarray(waypoints, dtype=float)
-    if points.ndim != 2 or points.shape[1] != 2 or len(points) < 2 + closed or not np.isfinite(points).all():
-        raise InputError(
-            f"waypoints of shape {points.shape}: must be {2 + closed} or more pairs (x, y) of finite numbers"
-        )
+    points = check_waypoints(waypoints, closed)
     if closed:
         points = np.concatenate([points, points[:1]])
     if (gaps := np.linalg.norm(np.diff(points, axis=0), axis=1)).min() == 0:

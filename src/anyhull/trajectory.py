@@ -15,6 +15,7 @@ from anyhull.backend import Array, to_body, to_inertial, wrap
 from anyhull.dynamics import PERIOD, inverse_dynamics
 from anyhull.errors import InputError
 from anyhull.paths import Path
+from anyhull.schema import shown
 from anyhull.vessel import Vessel
 
 PREVIEW = 10
@@ -238,6 +239,20 @@ class Chain(Reference):
                 states[chosen] = self.parts[i].at(flat[chosen] - self._starts[i])
                 states[chosen, 2] += self._turns[i]
         return states.reshape(*times.shape, 6)
+
+
+def check_waypoints(waypoints: Sequence[Sequence[float]], closed: bool) -> Array:
+    """Waypoints as an array (n, 2), m; raise unless they are two or more pairs, or three of a closed path."""
+    try:
+        points = np.asarray(waypoints, dtype=float)
+    except (TypeError, ValueError):
+        points = np.zeros(0)
+    if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
+        raise InputError(f"waypoints = {shown(waypoints)}: must be pairs (x, y) of finite numbers")
+    if len(points) < 2 + closed:
+        least = "three or more for a closed path" if closed else "two or more"
+        raise InputError(f"{len(points)} waypoint{'s' * (len(points) != 1)}: must be {least}")
+    return points
 
 
 def positive(name: str, value: float) -> float:
