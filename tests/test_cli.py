@@ -304,6 +304,10 @@ def test_a_log_is_never_replaced_and_a_picture_is(run, still, monkeypatch, tmp_p
     assert log.read_bytes() == content
 
 
+def test_the_help_has_the_names_of_tables_in_brackets(run):
+    assert run("twin", "--help")[1].count("[link]") == 2
+
+
 @pytest.mark.parametrize("command", ["simulate", "trial"])
 def test_a_dry_run_prints_the_plan_and_draws_it_without_a_run(run, monkeypatch, tmp_path, command):
     monkeypatch.setattr(controllers, "simulate", lambda *_, **__: pytest.fail("it ran"))

@@ -22,8 +22,12 @@ def twin(
     vessel: Annotated[str, typer.Option(help="A name of the catalogue, or a path to a TOML file.")] = "platform-a",
     sea: Annotated[str, typer.Option(help=f"{', '.join(WATERS)}.")] = "lake",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the boat and the weather.")] = 0,
-    listen: Annotated[str | None, typer.Option(help="Address of the boat; by default its file's [link] peer.")] = None,
-    peer: Annotated[str | None, typer.Option(help="Address of the pilot; by default its file's [link] listen.")] = None,
+    listen: Annotated[
+        str | None, typer.Option(help=r"Address of the boat; by default the file's \[link] peer.")
+    ] = None,
+    peer: Annotated[
+        str | None, typer.Option(help=r"Address of the pilot; by default the file's \[link] listen.")
+    ] = None,
     time_factor: TimeFactor = 1.0,
     duration: Annotated[float, typer.Option(help="In s of the boat's time; by default until a signal.")] = math.inf,
     as_json: AsJson = False,
