@@ -152,8 +152,9 @@ def test_geojson_has_longitude_first(tmp_path, document):
 
 def test_a_polygon_of_geojson_is_a_survey_area_and_a_point_a_station(tmp_path):
     mission = Mission.load(EXAMPLES / "area.geojson", origin=HERE, axes="ned", spacing=4)
-    # 63.4406 to 63.44085 is 27.9 m north: six lines 4 m apart; the notch splits the upper four.
-    assert len(mission.waypoints) == 2 * (2 + 4 + 4)
+    # 63.4406 to 63.44085 is 27.9 m north: seven lines 3.98 m apart; the notch splits the upper four.
+    assert len(mission.waypoints) == 2 * (3 + 4 + 4)
+    assert not [note for note in mission.notes if "farther" in note]
     point = write(tmp_path, "p.geojson", {"type": "Point", "coordinates": [10.4001, 63.4406]})
     station = Mission.load(point, origin=HERE, axes="ned", duration=30)
     assert station.reference.duration == 30
@@ -267,6 +268,26 @@ def test_a_lawnmower_covers_a_rotated_rectangle_with_legs_a_spacing_apart(angle)
     back = (found - (3, -7)) @ np.array([[cos, -sin], [sin, cos]])
     np.testing.assert_allclose(back, [(0, 2), (30, 2), (30, 6), (0, 6), (0, 10), (30, 10)], atol=1e-9)
     np.testing.assert_allclose(lawnmower([*corners, corners[0]], spacing=4), found, atol=1e-9)
+
+
+@pytest.mark.parametrize(("width", "lines"), [(4.0, 1), (9.9, 2), (10.0, 2), (10.1, 3), (14.9, 3), (25.0, 5)])
+def test_a_lawnmower_leaves_no_strip_wider_than_half_its_spacing_at_an_edge(width, lines):
+    found = np.array(lawnmower([(0, 0), (40, 0), (40, width), (0, width)], spacing=5, angle=0.0))
+    across = np.unique(found[:, 1])
+    # ceil(width / 5) lines, width / lines apart and half of that from both edges.
+    gap = width / lines
+    np.testing.assert_allclose(across, gap * (np.arange(lines) + 0.5), atol=1e-9)
+    assert gap <= 5
+
+
+def test_what_no_leg_of_a_survey_comes_near_is_noted():
+    # An arm of 10 m by 1 m from y = 4.5 to 5.5, between lines at 2.5 and 7.5: of 110 m² those 10, less the 1.5 m by
+    # 1 m or so of it that are within 2.5 m of the ends of these lines.
+    corners = ((0, 0), (10, 0), (10, 4.5), (20, 4.5), (20, 5.5), (10, 5.5), (10, 10), (0, 10))
+    mission = Mission.of_plan(Plan(coordinates="local", lawnmower=Lawnmower(corners, 5.0, 0.0)))
+    (note,) = [note for note in mission.notes if "farther" in note]
+    assert 7.5 < float(note.split()[0]) < 9.1
+    assert note.endswith("% of the survey area is farther than half a spacing from every leg")
 
 
 def test_legs_in_a_polygon_that_is_not_convex_stay_inside_it_and_cover_every_line():

@@ -66,7 +66,7 @@ Radius = Annotated[float | None, typer.Option(help="Of a circle (negative: to th
 Corridor = Annotated[
     float | None, typer.Option(help="Largest distance of the path off its legs and waypoints, m; by default 1.")
 ]
-Spacing = Annotated[float | None, typer.Option(help="Between the legs of a survey area, m.")]
+Spacing = Annotated[float | None, typer.Option(help="Largest distance between the legs of a survey area, m.")]
 Angle = Annotated[
     float | None, typer.Option(help="Of the legs of a survey area, degrees; by default its longest side.")
 ]

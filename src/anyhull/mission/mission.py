@@ -20,7 +20,7 @@ from anyhull.legs import Legs, legs
 from anyhull.mission.files import read_plan
 from anyhull.mission.geodesy import FARTHEST, Axes, LocalFrame
 from anyhull.mission.plan import MOST_WAYPOINTS, Circle, Place, Plan, Station, Waypoint
-from anyhull.mission.survey import Point, check_polygon, inside, lawnmower
+from anyhull.mission.survey import Point, check_polygon, inside, lawnmower, uncovered
 from anyhull.paths import Arcs
 from anyhull.speeds import FORCE_SHARE, feasible_speed, speed_profile
 from anyhull.trajectory import Follow, Hold, Reference, positive
@@ -316,4 +316,6 @@ def _survey(plan: Plan, frame: LocalFrame | None, notes: list[str]) -> list[Poin
         between = np.linspace(points[i], points[i + 1], 50)
         if not inside(corners, between, margin=0.01).all():
             notes.append(f"the way from waypoint {i + 1} to waypoint {i + 2} leaves the survey area")
+    if (share := uncovered(corners, points, task.spacing)) >= 0.001:
+        notes.append(f"{100 * share:.1f} % of the survey area is farther than half a spacing from every leg")
     return points

@@ -43,7 +43,7 @@ class Lawnmower:
     area: tuple[Place, ...]
     """Corners in order."""
     spacing: float | None = None
-    """Between the legs, m."""
+    """Largest distance between the legs, m."""
     angle: float | None = None
     """Direction of the legs as a heading, degrees; by default along the longest side."""
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from anyhull.backend import Array
 from anyhull.errors import InputError
+from anyhull.paths import distance_to_legs
 from anyhull.trajectory import positive
 
 Point = tuple[float, float]
@@ -20,6 +21,9 @@ Line = tuple[float, float, float]
 
 CLOSEST = 1e-3
 """Least distance between two corners of a polygon, m."""
+
+GRID = 60
+"""Points each way at which the cover of an area is checked."""
 
 
 def check_polygon(corners: Sequence[Sequence[float]], what: str) -> Array:
@@ -66,12 +70,13 @@ def inside(corners: Array, points: Array, margin: float = 1e-6) -> NDArray[np.bo
 
 
 def lawnmower(area: Sequence[Sequence[float]], *, spacing: float, angle: float | None = None) -> list[Point]:
-    """Waypoints (m) of parallel legs at `spacing` m over a polygon, each leg inside it.
+    """Waypoints (m) of parallel legs at most `spacing` m apart over a polygon, each leg inside it.
 
-    The legs run at `angle` (rad, from x toward y), by default along the longest side. The first lies half a spacing
-    inside. In a polygon that is not convex, a line may have several legs: each part of the polygon that lines cross
-    without a break is covered on its own, so that no leg leaves it. The next part is the nearest that can be reached
-    inside the polygon, or else the nearest.
+    The legs run at `angle` (rad, from x toward y), by default along the longest side. As few lines as cover the width
+    are spread evenly over it, so that the outer ones lie at most half a spacing inside. In a polygon that is not
+    convex, a line may have several legs: each part of the polygon that lines cross without a break is covered on its
+    own, so that no leg leaves it. The next part is the nearest that can be reached inside the polygon, or else the
+    nearest.
     """
     corners = check_polygon(area, "area")
     positive("spacing", spacing)
@@ -83,15 +88,16 @@ def lawnmower(area: Sequence[Sequence[float]], *, spacing: float, angle: float |
         raise InputError(f"angle = {angle!r}: must be a finite number")
     along, across = np.array([math.cos(angle), math.sin(angle)]), np.array([-math.sin(angle), math.cos(angle)])
     u, v = corners @ along, corners @ across
-    count = max(1, math.floor((v.max() - v.min()) / spacing + 1e-9))
+    width = float(v.max() - v.min())
+    # A width of whole spacings takes no line more for its rounding.
+    count = max(1, math.ceil(width / spacing - 1e-9))
     if count > 10_000:
         raise InputError(f"spacing = {spacing!r}: gives {count} lines over this area: must give at most 10000")
-    # The rest of the width is shared by both edges.
-    first = (v.min() + v.max() - (count - 1) * spacing) / 2
+    gap = width / count
     cells: list[list[Line]] = []
-    for v_line in first + spacing * np.arange(count):
+    for v_line in v.min() + gap * (np.arange(count) + 0.5):
         legs = [(low, high, float(v_line)) for low, high in _crossings(u, v, float(v_line)) if high - low > 0.01]
-        before = [cell for cell in cells if abs(cell[-1][2] + spacing - v_line) < 1e-6]
+        before = [cell for cell in cells if abs(cell[-1][2] + gap - v_line) < 1e-6]
         pairs = [(leg, cell) for leg in legs for cell in before if leg[0] < cell[-1][1] and cell[-1][0] < leg[1]]
         for leg in legs:
             joined = [cell for other, cell in pairs if other is leg]
@@ -111,6 +117,19 @@ def lawnmower(area: Sequence[Sequence[float]], *, spacing: float, angle: float |
             waypoints += [_point(end * along + v_line * across) for end in ends]
             swapped = not swapped
     return waypoints
+
+
+def uncovered(area: Array, waypoints: Sequence[Point], spacing: float) -> float:
+    """The share of a polygon that is farther than half a spacing from every leg of its lawnmower, on a grid."""
+    low, high = area.min(axis=0), area.max(axis=0)
+    # In the middle of cells, since points on a side may be taken for inside or outside.
+    shares = (np.arange(GRID) + 0.5) / GRID
+    points = low + (high - low) * np.stack(np.meshgrid(shares, shares), axis=-1).reshape(-1, 2)
+    points = points[inside(area, points, margin=0.0)]
+    nearest = np.full(len(points), np.inf)
+    for start, end in zip(waypoints[::2], waypoints[1::2], strict=True):
+        nearest = np.minimum(nearest, distance_to_legs(points, np.array(start), np.array(end)))
+    return float(np.mean(nearest > spacing / 2 + CLOSEST)) if len(points) else 0.0
 
 
 def _crossings(u: Array, v: Array, v_line: float) -> list[tuple[float, float]]:
