@@ -237,6 +237,22 @@ def test_csv_columns_are_named_with_their_units(tmp_path):
     np.testing.assert_allclose(east.reference.at(np.arange(5.0))[:, 2], 0, atol=1e-12)
 
 
+@pytest.mark.parametrize(("first", "last"), [("30", ""), ("", "30"), ("30", "20")])
+def test_a_hold_at_the_first_point_of_a_closed_path_is_at_the_end_of_each_lap(tmp_path, first, last):
+    text = f"x [m],y [m],hold [s]\n0,0,{first}\n10,0,\n10,10,\n0,10,\n0,0,{last}\n"
+    mission = Mission.load(write(tmp_path, "a.csv", text), laps=2)
+    labels = [stage.label for stage in mission.reference.stages]
+    assert [i for i, label in enumerate(labels) if label == "hold of 30 s at waypoint 1"] == [4, 9]
+
+
+def test_the_radius_of_either_row_for_the_first_point_of_a_closed_path_is_used(tmp_path):
+    for first, last in (("1", ""), ("", "1")):
+        text = f"x [m],y [m],radius [m]\n0,0,{first}\n9,0,1\n9,9,1\n0,9,1\n0,0,{last}\n"
+        mission = Mission.load(write(tmp_path, "a.csv", text), laps=2)
+        # With arcs of 1 m everywhere.
+        assert mission.deviation == pytest.approx(1 - math.sqrt(0.5))
+
+
 def test_our_own_file_states_all_of_a_mission():
     mission = Mission.load(EXAMPLES / "inspection.toml")
     assert (mission.name, mission.approach_speed, mission.approach_distance) == ("Inspection of two buoys", 0.3, 60)

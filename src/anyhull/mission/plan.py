@@ -124,6 +124,11 @@ class Plan:
     notes: tuple[str, ...] = ()
     """What the file holds and the mission leaves out."""
 
+    @property
+    def returns(self) -> bool:
+        """Whether the path is closed, by the field or since the last waypoint is the first."""
+        return self.closed or (len(self.waypoints) > 3 and self.waypoints[0].at == self.waypoints[-1].at)
+
     def __post_init__(self) -> None:
         check_types(self)
         for field, least, most in (("speed", 1e-3, 100), ("acceleration", 1e-6, 10), ("yaw_rate", 1e-6, 10)):

@@ -87,11 +87,9 @@ def _circle(plan: Plan, circle: Circle, frame: LocalFrame | None, vessel: Vessel
 
 
 def _legs(plan: Plan, frame: LocalFrame | None, vessel: Vessel | None, notes: list[str]) -> Legs:
-    rows = list(plan.waypoints)
-    closed = plan.closed or (len(rows) > 3 and rows[0].at == rows[-1].at)
-    last = rows[0] if rows and plan.closed else None
+    rows, closed = list(plan.waypoints), plan.returns
     if closed and len(rows) > 3 and rows[0].at == rows[-1].at:
-        last = rows.pop()
+        rows = [_merged(rows[0], rows[-1]), *rows[1:-1]]
     points = places([row.at for row in rows], frame, "waypoint")
     if plan.lawnmower is not None:
         points = _survey(plan, frame, notes)
@@ -100,15 +98,11 @@ def _legs(plan: Plan, frame: LocalFrame | None, vessel: Vessel | None, notes: li
         raise InputError(f"gives {len(points) * plan.laps} waypoints: must be at most {MOST_WAYPOINTS}")
     if plan.laps > 1 and not closed:
         raise InputError(f"laps = {plan.laps}: only for a closed path, whose last waypoint is the first")
-    if closed and last is None:
-        last = rows[0]
-    to = [*rows[1:], *([last] if closed and last is not None else [])]
+    to = rows[1:] + rows[:1] * closed
     given: dict[str, Any] = {"speed": [row.speed or plan.speed or 0.6 for row in to]}
     radius = 2.0 if plan.radius is None else plan.radius
     given["radius"] = [radius if row.radius is None else row.radius for row in rows]
     given["holds"] = [row.hold for row in rows]
-    if closed and last is not None:
-        given["holds"][0] = last.hold
     stated = [row.heading for row in rows if row.heading is not None]
     if stated and len(stated) < len(rows):
         raise InputError(f"heading of {len(stated)} of {len(rows)} waypoints: must be stated for all or for none")
@@ -120,6 +114,17 @@ def _legs(plan: Plan, frame: LocalFrame | None, vessel: Vessel | None, notes: li
         if (value := getattr(plan, name)) is not None:
             given[name] = value
     return legs(points, closed=closed, laps=plan.laps, vessel=vessel, **given)
+
+
+def _merged(first: Waypoint, last: Waypoint) -> Waypoint:
+    """The one waypoint of a closed path that is stated first and last, with all that either states."""
+    return Waypoint(
+        first.at,
+        speed=first.speed if last.speed is None else last.speed,
+        hold=max(first.hold, last.hold),
+        radius=last.radius if first.radius is None else first.radius,
+        heading=last.heading if first.heading is None else first.heading,
+    )
 
 
 def _survey(plan: Plan, frame: LocalFrame | None, notes: list[str]) -> list[Point]:
