@@ -253,6 +253,21 @@ def test_the_radius_of_either_row_for_the_first_point_of_a_closed_path_is_used(t
         assert mission.deviation == pytest.approx(1 - math.sqrt(0.5))
 
 
+def test_a_speed_or_radius_for_all_is_for_the_waypoints_that_state_none(tmp_path):
+    plan = qgc(waypoint(63.4406, 10.4001), waypoint(63.4409, 10.4001), item(178, 1, 0.4, -1), waypoint(63.4409, 10.401))
+    mission = Mission.load(write(tmp_path, "a.plan", plan), origin=HERE, axes="ned", speed=0.5)
+    assert [leg.speed for leg in legs_of(mission)] == [0.5, 0.4]
+    rows = "0,0,\n20,0,3\n20,20,\n0,20,3\n"
+    mission = Mission.load(write(tmp_path, "a.csv", "x [m],y [m],radius [m]\n" + rows), radius=2, corridor=9)
+    # Arcs of 3 m and of 2 m: at each corner the path is shorter by 2 - pi / 2 radii.
+    path = 60 - (2 - math.pi / 2) * (3 + 2)
+    states = mission.reference.at(np.arange(0, mission.reference.duration, 0.01))
+    assert 0.01 * np.hypot(*states[:, 3:5].T).sum() == pytest.approx(path, abs=0.02)
+    rows = "0,0,\n20,0,3\n20,20,\n"
+    with pytest.raises(InputError, match="radius = 2: the waypoints state their own"):
+        Mission.load(write(tmp_path, "a.csv", "x [m],y [m],radius [m]\n" + rows), radius=2)
+
+
 def test_our_own_file_states_all_of_a_mission():
     mission = Mission.load(EXAMPLES / "inspection.toml")
     assert (mission.name, mission.approach_speed, mission.approach_distance) == ("Inspection of two buoys", 0.3, 60)
@@ -483,7 +498,8 @@ def test_files_and_options_outside_their_bounds_are_refused(tmp_path):
         (lambda: Mission.load(survey, origin=HERE, axes="ned"), "the file has x and y"),
         (lambda: Mission.load(survey, speed=1), "speed = 1: the file states 0.6"),
         (lambda: Mission.load(EXAMPLES / "inspection.toml", axes="enu"), "axes = 'enu': the file states 'ned'"),
-        (lambda: Mission.load(EXAMPLES / "waypoints.csv", speed=1), "the waypoints state their own"),
+        (lambda: Mission.load(EXAMPLES / "waypoints.csv", speed=1), "speed = 1: the waypoints state their own"),
+        (lambda: Mission.load(EXAMPLES / "lake.plan", origin="home", axes="ned", speed=1), "state their own"),
         (lambda: Mission.load(EXAMPLES / "waypoints.csv", spacing=1), "only for a survey area"),
         (lambda: Mission.load(EXAMPLES / "waypoints.csv", sped=1), "option 'sped' is unknown"),
         (lambda: Mission.load(EXAMPLES / "waypoints.csv", laps=math.nan), "laps = nan: must be a whole number"),

@@ -71,7 +71,7 @@ class Mission:
         `origin` (latitude, longitude in degrees, or "home" for a plan's home position) and `axes` ("ned" or "enu") are
         those of the boat's local frame, where the file does not state them. A `vessel` lowers speeds to what it can
         follow; without one only the yaw rate does. `duration` (s) is that of a station whose file states none, and
-        `options` are those of `OPTIONS`.
+        `options` are those of `OPTIONS`; a speed or radius is for those waypoints that state none.
         """
         with naming(path):
             plan = read_plan(Path(path))
@@ -157,13 +157,23 @@ def _with_options(plan: Plan, options: dict[str, float]) -> Plan:
             stated, changed = None if plan.laps == 1 else plan.laps, {"laps": _whole(value)}
         else:
             stated = getattr(plan, name)
-            if name in ("speed", "radius", "heading") and any(getattr(w, name) is not None for w in plan.waypoints):
+            if _by_waypoints(plan, name):
                 raise InputError(f"{name} = {value:g}: the waypoints state their own: give one of the two")
             changed = {name: value}
         if stated is not None:
             raise InputError(f"{name} = {value:g}: the file states {stated}: give one of the two")
         plan = _changed(plan, changed)
     return plan
+
+
+def _by_waypoints(plan: Plan, name: str) -> bool:
+    """Whether the waypoints leave nothing to a speed or radius for all; a heading they state for all or for none."""
+    if name == "heading":
+        return any(waypoint.heading is not None for waypoint in plan.waypoints)
+    ends = {"speed": plan.waypoints[0 if plan.closed else 1 :]}  # of legs
+    corners = {"radius": plan.waypoints if plan.returns else plan.waypoints[1:-1]}
+    own = (ends | corners).get(name, ())
+    return bool(own) and all(getattr(waypoint, name) is not None for waypoint in own)
 
 
 def _changed(instance: Any, changed: dict[str, Any]) -> Any:
