@@ -5,6 +5,7 @@ import math
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -358,6 +359,54 @@ def test_a_circle_has_its_centre_radius_laps_and_side_and_starts_from_rest():
         np.testing.assert_allclose(states[[0, -1], 3], 0, atol=1e-9)
 
 
+def test_a_circle_or_station_has_its_stages_and_a_slower_circle_a_note():
+    plan = Plan(coordinates="local", circle=Circle((10, 20), 1.0, laps=2.5), speed=3.0)
+    mission = Mission.of_plan(plan)
+    # 0.5 rad/s on 1 m.
+    assert mission.notes == ("slower on the circle, 0.50 instead of 3 m/s: it turns at 0.5 rad/s at most",)
+    assert [stage.label for stage in mission.reference.stages] == ["lap 1 of 2.5", "lap 2 of 2.5", "lap 3 of 2.5"]
+    # A ramp of 0.5 m/s at 0.1 m/s² takes 2.5 s longer than its distance at full speed.
+    np.testing.assert_allclose(
+        [stage.start for stage in mission.reference.stages], [0, 4 * math.pi + 2.5, 8 * math.pi + 2.5]
+    )
+    wide = replace(plan, circle=Circle((10, 20), 100.0))
+    mission = Mission.of_plan(wide, vessel=Vessel.load("platform-a"))
+    # 36 N of 40 N at 36/54 m/s on a straight, and 4 N on 44 kg to accelerate; the turn takes a little more.
+    assert mission.notes[0].startswith("acceleration 0.091 m/s²")
+    assert mission.notes[1].startswith("slower on the circle, 0.67 instead of 3 m/s: Platform A may use 90 %")
+    station = Mission.of_plan(Plan(coordinates="local", station=Station((1, 2), 60.0)))
+    assert station.reference.stages == ((0.0, "station for 60 s"),)
+
+
+def test_the_laps_of_a_circle_may_be_an_option():
+    plan = Plan(coordinates="local", circle=Circle((10, 20), 5.0))
+    stated = replace(plan, circle=Circle((10, 20), 5.0, 1.5))
+    assert Mission.of_plan(plan, laps=1.5).digest == Mission.of_plan(stated).digest
+    with pytest.raises(InputError, match="the file states 2"):
+        Mission.of_plan(replace(plan, circle=Circle((10, 20), 5.0, 2.0)), laps=2)
+
+
+@pytest.mark.parametrize(
+    ("shape", "options", "words"),
+    [
+        ("circle", {"corridor": 0.5}, "corridor = 0.5: has no meaning for a circle: must be left out"),
+        ("circle", {"radius": 3}, r"radius = 3: has no meaning for a circle: must be left out; \[circle\] has its own"),
+        ("circle", {"closed": True}, "closed = True: has no meaning for a circle"),
+        ("station", {"corridor": 0.5}, "corridor = 0.5: has no meaning for a station"),
+        ("station", {"speed": 0.5}, "speed = 0.5: has no meaning for a station"),
+        ("station", {"laps": 2}, "laps = 2: has no meaning for a station"),
+        ("station", {"radius": 2}, "radius = 2: has no meaning for a station: must be left out$"),
+    ],
+)
+def test_what_has_no_meaning_for_a_circle_or_station_is_refused(shape, options, words):
+    table: Any = {"circle": Circle((0, 0), 5.0)} if shape == "circle" else {"station": Station((0, 0), 9.0)}
+    with pytest.raises(InputError, match=words):
+        Plan(coordinates="local", **table, **options)
+    if "closed" not in options:
+        with pytest.raises(InputError, match=words):
+            Mission.of_plan(Plan(coordinates="local", **table), **options)
+
+
 def test_the_digest_tells_missions_apart_and_does_not_change():
     one, again = (Mission.load(EXAMPLES / "waypoints.csv") for _ in range(2))
     assert re.fullmatch(r"[0-9a-f]{64}", one.digest)
@@ -442,7 +491,7 @@ SQUARE = [[10.4, 63.44], [10.401, 63.44], [10.401, 63.441], [10.4, 63.441], [10.
         ("a.geojson", {"type": "MultiPolygon", "coordinates": [[SQUARE], [SQUARE]]}, ["2 Polygon"]),
         ("a.geojson", {"type": "Polygon", "coordinates": [SQUARE, SQUARE]}, ["2 rings", "holes"]),
         ("a.geojson", {"type": "Polygon", "coordinates": [SQUARE]}, ["spacing is missing"]),
-        ("a.geojson", POINT, ["duration is missing"]),
+        ("a.geojson", POINT, ["duration is missing", "[station] of a .toml file"]),
         ("a.geojson", POINT | {"crs": {"properties": {"name": "EPSG:25833"}}}, ["'EPSG:25833'", "WGS84"]),
         ("a.geojson", POINT | {"crs": {"properties": ["x"]}}, ["crs = ", "['x']", "WGS84"]),
         ("a.plan", {"fileType": "Mission"}, ["fileType = 'Mission'"]),

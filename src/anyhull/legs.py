@@ -14,7 +14,7 @@ import numpy as np
 from anyhull.backend import Array, wrap
 from anyhull.errors import InputError
 from anyhull.paths import Arcs, distance_to_legs
-from anyhull.speeds import FORCE_SHARE, feasible_speed, force_share, speed_profile, turn_rate
+from anyhull.speeds import FORCE_SHARE, feasible_speed, spare_acceleration, speed_profile, turn_rate
 from anyhull.trajectory import Chain, Follow, Hold, Reference, Stage, Turn, check_waypoints, positive
 from anyhull.vessel import Vessel
 
@@ -278,9 +278,7 @@ def _lowered(
             f"slower on {_named('leg', slower + 1)}, down to {lowered[slower].min():.2f} m/s: at a constant speed "
             f"{vessel.name} may use {100 * FORCE_SHARE:.0f} % of its force"
         )
-    # With a heading off the course, acceleration needs both surge and sway.
-    limits = [limit for limit in vessel.normalized[: 1 if not crab.any() else 2] if limit > 0]
-    spare = float(1 - force_share(vessel, lowered, crab, straight).max()) * min(limits)
+    spare = spare_acceleration(vessel, lowered, crab, straight)
     if spare < acceleration * (1 - 1e-6):
         notes.append(f"acceleration {spare:.2g} m/s²: {vessel.name} has no more force to spare at these speeds")
     return lowered, min(acceleration, spare)

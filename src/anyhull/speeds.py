@@ -38,6 +38,13 @@ def feasible_speed(vessel: Vessel, asked: Array, crab_angle: Array, slope: Array
     return np.where(force_share(vessel, asked, crab_angle, slope) <= FORCE_SHARE, asked, low)
 
 
+def spare_acceleration(vessel: Vessel, speed: Array, crab_angle: Array, slope: Array) -> float:
+    """The acceleration (m/s²) along the path for which the vessel has force to spare at steady motions."""
+    # With a heading off the course, acceleration needs both surge and sway.
+    limits = [limit for limit in vessel.normalized[: 2 if crab_angle.any() else 1] if limit > 0]
+    return float(1 - force_share(vessel, speed, crab_angle, slope).max()) * min(limits)
+
+
 def turn_rate(asked: float, angle: float, vessel: Vessel | None) -> float:
     """The highest yaw rate up to `asked` (rad/s) for a `Turn` by an angle (rad) that the vessel's moment allows."""
     if vessel is None:

@@ -84,6 +84,7 @@ class Hold(Reference):
     pose: tuple[float, float, float]
     """x, y, psi (m, m, rad)."""
     duration: float
+    stages: tuple[Stage, ...] = ()
 
     def at(self, t: Array | float) -> Array:
         return np.broadcast_to(np.array([*self.pose, 0.0, 0.0, 0.0]), (*np.shape(t), 6)).copy()
@@ -163,6 +164,7 @@ class Follow(Reference):
     """None: tangential. A number: fixed, rad. A function of distance: heading and its slope (rad, rad/m)."""
     laps: float = 1.0
     """Number of laps, which may be a fraction."""
+    stages: tuple[Stage, ...] = ()
 
     @property
     def duration(self) -> float:  # type: ignore[override]

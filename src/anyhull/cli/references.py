@@ -159,7 +159,10 @@ def print_plan(mission: Mission, vessel: Vessel | None, plot: Path | None, as_js
     if mission.frame is not None:
         frame = mission.frame
         console.print(f"local frame: {frame.axes}, zero at latitude {frame.latitude:g}, longitude {frame.longitude:g}")
-    console.print(f"total: {document['length']:.1f} m in {document['duration']:.1f} s ({_clock(document['duration'])})")
+    console.print(
+        f"total: {document['length']:.1f} m in {document['duration']:.1f} s ({_clock(document['duration'])}), "
+        f"at most {document['speed']:.2f} m/s"
+    )
     console.print(f"approach: at {mission.approach_speed:g} m/s, from at most {mission.approach_distance:g} m away")
     if mission.fence_corners is not None:
         console.print(f"fence: {len(mission.fence_corners)} corners, the path lies inside")
@@ -177,12 +180,14 @@ def plan_document(mission: Mission, vessel: Vessel | None = None) -> dict[str, A
     """The plan of a mission for a JSON document: SI units, angles in degrees."""
     reference = mission.reference
     times = np.arange(0.0, reference.duration, PERIOD)
+    speeds = np.hypot(*reference.at(times)[:, 3:5].T)
     legs = reference.legs if isinstance(reference, Legs) else ()
     return {
         "name": mission.name,
         "digest": mission.digest,
         "duration": reference.duration,
-        "length": float(PERIOD * np.hypot(*reference.at(times)[:, 3:5].T).sum()),
+        "length": float(PERIOD * speeds.sum()),
+        "speed": float(speeds.max()),
         "waypoints": mission.waypoints,
         "legs": [leg._asdict() | {"course": _degrees(mission, leg.course)} for leg in legs],
         "deviation": mission.deviation,

@@ -153,6 +153,9 @@ def _with_options(plan: Plan, options: dict[str, float]) -> Plan:
             if plan.lawnmower is None:
                 raise InputError(f"{name} = {value:g}: only for a survey area")
             stated, changed = getattr(plan.lawnmower, name), {"lawnmower": _changed(plan.lawnmower, {name: value})}
+        elif name == "laps" and plan.circle is not None:
+            stated = None if plan.circle.laps == 1 else plan.circle.laps
+            changed = {"circle": _changed(plan.circle, {name: value})}
         elif name == "laps":
             stated, changed = None if plan.laps == 1 else plan.laps, {"laps": _whole(value)}
         else:

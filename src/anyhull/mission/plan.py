@@ -14,6 +14,12 @@ Place = tuple[float, float]
 MOST_WAYPOINTS = 10_000
 """Largest number of waypoints in a mission."""
 
+WITHOUT_MEANING = {
+    "circle": ("radius", "corridor", "closed", "laps"),
+    "station": ("speed", "radius", "corridor", "acceleration", "yaw_rate", "closed", "laps"),
+}
+"""Fields of a plan that say nothing about a circle or a station; a circle has its own radius and laps."""
+
 
 @dataclass(frozen=True)
 class Waypoint:
@@ -146,6 +152,10 @@ class Plan:
         if len(given) != 1:
             held = " and ".join(given) or "none"
             raise InputError(f"holds {held}: must hold one of waypoints, lawnmower, circle and station")
+        for field in WITHOUT_MEANING.get(given[0], ()):
+            if (value := getattr(self, field)) != getattr(Plan, field):
+                own = f"; [{given[0]}] has its own" if hasattr(getattr(self, given[0]), field) else ""
+                raise InputError(f"{field} = {value!r}: has no meaning for a {given[0]}: must be left out{own}")
         count = len(self.waypoints) * self.laps
         if count > MOST_WAYPOINTS:
             raise InputError(f"holds {count} waypoints: must be at most {MOST_WAYPOINTS}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from anyhull.mission.geodesy import FARTHEST, LocalFrame
 from anyhull.mission.plan import MOST_WAYPOINTS, Circle, Place, Plan, Station, Waypoint
 from anyhull.mission.survey import Point, check_polygon, inside, lawnmower, uncovered
 from anyhull.paths import Arcs
-from anyhull.speeds import FORCE_SHARE, feasible_speed, speed_profile
-from anyhull.trajectory import Follow, Hold, Reference, positive
+from anyhull.speeds import FORCE_SHARE, feasible_speed, spare_acceleration, speed_profile
+from anyhull.trajectory import Follow, Hold, Reference, Stage, positive
 from anyhull.vessel import Vessel
 
 
@@ -28,7 +29,7 @@ def reference_of(
     if plan.station is not None:
         return _station(plan, plan.station, frame, duration)
     if plan.circle is not None:
-        return _circle(plan, plan.circle, frame, vessel)
+        return _circle(plan, plan.circle, frame, vessel, notes)
     return _legs(plan, frame, vessel, notes)
 
 
@@ -63,27 +64,49 @@ def _heading(degrees: float, frame: LocalFrame | None) -> float:
 def _station(plan: Plan, station: Station, frame: LocalFrame | None, duration: float | None) -> Reference:
     duration = station.duration or duration
     if duration is None:
-        raise InputError("duration is missing: a station needs the time to stay there, s; state it or use --duration")
+        raise InputError(
+            "duration is missing: a station needs the time to stay there, s; state it in the [station] of a .toml file"
+        )
     (point,) = places([station.point], frame, "station")
-    return Hold((*point, _heading(plan.heading or 0.0, frame)), positive("duration", duration))
+    pose = (*point, _heading(plan.heading or 0.0, frame))
+    return Hold(pose, positive("duration", duration), (Stage(0.0, f"station for {duration:g} s"),))
 
 
-def _circle(plan: Plan, circle: Circle, frame: LocalFrame | None, vessel: Vessel | None) -> Reference:
+def _circle(plan: Plan, circle: Circle, frame: LocalFrame | None, vessel: Vessel | None, notes: list[str]) -> Reference:
     """Laps from the point of the circle in the direction of x, from rest to rest."""
     (centre,) = places([circle.centre], frame, "circle")
     radius, side = abs(circle.radius), math.copysign(1.0, circle.radius)
     start = (centre[0] + radius, centre[1], side * math.pi / 2)
-    path = Arcs([2 * math.pi * radius * circle.laps * plan.laps], [side / radius], closed=False, start=start)
+    lap = 2 * math.pi * radius
+    path = Arcs([lap * circle.laps], [side / radius], closed=False, start=start)
     heading = None if plan.heading is None else _heading(plan.heading, frame)
-    speed, acceleration = plan.speed or 0.6, plan.acceleration or 0.1
-    if heading is None:
-        speed = min(speed, (plan.yaw_rate or 0.5) * radius)
+    speed, acceleration = _circle_speed(plan, radius, heading is None, vessel, notes)
+    reference = Follow(path, *speed_profile(np.array([path.length]), np.array([speed]), acceleration), heading)
+    starts = reference.time_at(lap * np.arange(math.ceil(circle.laps - 1e-9)))
+    laps = (Stage(float(time), f"lap {i} of {circle.laps:g}") for i, time in enumerate(starts, 1))
+    return replace(reference, stages=tuple(laps))
+
+
+def _circle_speed(
+    plan: Plan, radius: float, tangential: bool, vessel: Vessel | None, notes: list[str]
+) -> tuple[float, float]:
+    """Speed and acceleration on a circle, lowered to the yaw rate and to what the vessel can give, with notes."""
+    asked, acceleration, yaw_rate = plan.speed or 0.6, plan.acceleration or 0.1, plan.yaw_rate or 0.5
+    speed = min(asked, yaw_rate * radius) if tangential else asked
+    why = f"it turns at {yaw_rate:g} rad/s at most"
     if vessel is not None:
-        crab = np.zeros(1) if heading is None else np.radians(np.arange(0.0, 360.0, 5.0))
-        slope = np.full_like(crab, side / radius if heading is None else 0.0)
-        speed = float(feasible_speed(vessel, np.full_like(crab, speed), crab, slope).min())
-        acceleration = min(acceleration, (1 - FORCE_SHARE) * vessel.normalized.alpha_u)
-    return Follow(path, *speed_profile(np.array([path.length]), np.array([speed]), acceleration), heading)
+        crab = np.zeros(1) if tangential else np.radians(np.arange(0.0, 360.0, 5.0))
+        slope = np.full_like(crab, 1 / radius if tangential else 0.0)
+        feasible = float(feasible_speed(vessel, np.full_like(crab, speed), crab, slope).min())
+        if feasible < speed * (1 - 1e-6):
+            speed, why = feasible, f"{vessel.name} may use {100 * FORCE_SHARE:.0f} % of its force at a constant speed"
+        spare = spare_acceleration(vessel, np.full_like(crab, speed), crab, slope)
+        if spare < acceleration * (1 - 1e-6):
+            notes.append(f"acceleration {spare:.2g} m/s²: {vessel.name} has no more force to spare at this speed")
+            acceleration = spare
+    if speed < asked * (1 - 1e-6):
+        notes.append(f"slower on the circle, {speed:.2f} instead of {asked:g} m/s: {why}")
+    return speed, acceleration
 
 
 def _legs(plan: Plan, frame: LocalFrame | None, vessel: Vessel | None, notes: list[str]) -> Legs:
