@@ -178,8 +178,9 @@ def test_a_boat_without_thrust_lags_the_line_by_hand(run, still, tmp_path):
         (["--waypoints", "0,0 3,4"], 5 / 0.6 + 6),
         # 1 m/s needs 54 N of 40 N: 36 N are used, at 36/54 = 2/3 m/s, and 4 N on 44 kg accelerate by 1/11 m/s².
         (["--waypoints", "0,0,1 3,4,1"], 5 * 3 / 2 + 11 * 2 / 3),
-        (["--waypoints", "0,0 3,4", "--spline"], 5 / 0.6),
-        (["--waypoints", "0,0,1 3,4,1", "--spline"], 5.0),
+        (["--waypoints", "0,0 3,4", "--spline"], 5 / 0.6 + 6),
+        # Half of 5 m at 0.1 m/s² takes sqrt(50) s.
+        (["--waypoints", "0,0,1 3,4,1", "--spline"], 2 * math.sqrt(50)),
         (["--waypoints", "0,0 4,0 4,4 0,4 0,0", "--laps", 2], None),
     ],
 )
@@ -236,6 +237,8 @@ def test_an_infeasible_reference_gives_a_warning_and_a_run(run, still):
         (["simulate", "--waypoints", "0,0"], ["two or more"]),
         (["simulate", "--waypoints", "no.csv"], ["no.csv", "cannot be read"]),
         (["simulate", "--waypoints", "0,0 1,1", "--spline", "--radius", "2"], ["--radius 2", "--speed", "--spline"]),
+        (["simulate", "--waypoints", "0,0 9,0 9,9 0,0", "--spline", "--laps", "nan"], ["laps = nan"]),
+        (["simulate", "--waypoints", "0,0 9,0 9,9 0,0", "--spline", "--laps", "1.5"], ["laps = 1.5", "whole"]),
         (["simulate", "--waypoints", "0,0 1,1", "--origin", "1,2"], ["--origin", "mission file"]),
         (["simulate", "--mission", "no.toml"], ["no.toml", "cannot be read"]),
         (["simulate", "--mission", "no.kml"], ["no.kml", ".gpx"]),

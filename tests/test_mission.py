@@ -533,6 +533,7 @@ def test_files_and_options_outside_their_bounds_are_refused(tmp_path):
     large = tmp_path / "a.gpx"
     large.write_bytes(b" " * 10_000_001)
     route, survey = EXAMPLES / "route.gpx", EXAMPLES / "lawnmower.toml"
+    names: Any = ("a", "b")
     for make, words in (
         (lambda: Mission.load(large), "10 MB: must be at most 10 MB"),
         (lambda: Mission.load(tmp_path / "a.kml"), "one of these endings"),
@@ -541,7 +542,7 @@ def test_files_and_options_outside_their_bounds_are_refused(tmp_path):
         (lambda: Mission.load(route, origin=HERE, axes="nwu"), "axes = 'nwu'"),
         (lambda: Mission.load(route, origin=(95, 0), axes="ned"), "latitude = 95"),
         (lambda: Mission.load(route, origin=(1, 2, 3), axes="ned"), "a latitude and a longitude"),
-        (lambda: Mission.load(route, origin=("a", "b"), axes="ned"), "origin = ('a', 'b'): must be a latitude"),
+        (lambda: Mission.load(route, origin=names, axes="ned"), "origin = ('a', 'b'): must be a latitude"),
         (lambda: Mission.load(route, origin="home", axes="ned"), "only for a .plan file"),
         (lambda: Mission.load(route, origin="here", axes="ned"), "origin = 'here'"),
         (lambda: Mission.load(survey, origin=HERE, axes="ned"), "the file has x and y"),

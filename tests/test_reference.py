@@ -39,6 +39,8 @@ SHAPES = {
     "through with speeds": through(POINTS, speed=[0.3, 0.6, 0.4, 0.0]),
     "through with headings": through(POINTS, heading=[0, 1, 2, 3]),
     "closed": through(POINTS, closed=True, laps=2),
+    "through from rest": through(POINTS, speed=[0.3, 0.6, 0.4, 0.2], acceleration=0.1),
+    "closed from rest": through(POINTS, heading=[0, 1, 2, 3], closed=True, laps=2, acceleration=0.1),
     "hold": hold((1, 2, 3)),
     "turn": Turn((1, 2, 0.5), -2.5, 0.4),
     "legs": legs(POINTS),
@@ -87,6 +89,17 @@ def test_a_spline_goes_through_its_waypoints_at_the_given_speeds():
         nearest = np.argmin(np.hypot(*(states[:, :2] - point).T))
         np.testing.assert_allclose(states[nearest, :2], point, atol=1e-3)
         assert states[nearest, 3] == pytest.approx(speed, abs=2e-3)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_spline_with_an_acceleration_starts_and_ends_at_rest_on_the_same_path(closed):
+    steady = through(POINTS, closed=closed, laps=3.0)
+    reference = through(POINTS, closed=closed, laps=3.0, acceleration=0.1)
+    # The ramps at both ends take half of 0.6 / 0.1 s each beside their distance at 0.6 m/s.
+    assert reference.duration == pytest.approx(steady.duration + 6)
+    np.testing.assert_allclose(reference.at(np.array([-1, 0, reference.duration, 1e3]))[:, 3:], 0, atol=1e-6)
+    times = np.linspace(6, steady.duration - 3, 50)
+    np.testing.assert_allclose(reference.at(times + 3), steady.at(times), atol=1e-6)
 
 
 @pytest.mark.parametrize(("closed", "kind"), [(True, "periodic"), (False, "natural")])

@@ -71,6 +71,19 @@ def _arc(x: Any, y: Any, course: Any, length: Any, curvature: Any) -> tuple[Any,
     return x + chord * np.cos(course + turn / 2), y + chord * np.sin(course + turn / 2), course + turn
 
 
+class Repeated(Path):
+    """Some laps of a closed path, as an open path with a start and an end."""
+
+    closed = False
+
+    def __init__(self, lap: Path, count: int) -> None:
+        self.lap = lap
+        self.length = count * lap.length
+
+    def on(self, s: Array) -> tuple[Array, Array, Array, Array]:
+        return self.lap(s)
+
+
 class Curve(Path):
     """A smooth parametric curve, reparameterized by arc length."""
 

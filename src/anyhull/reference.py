@@ -10,7 +10,8 @@ import numpy as np
 from anyhull.backend import Array
 from anyhull.errors import InputError
 from anyhull.legs import Legs, legs
-from anyhull.paths import Arcs, Curve, Path, spline
+from anyhull.paths import Arcs, Curve, Path, Repeated, spline
+from anyhull.speeds import speed_profile
 from anyhull.trajectory import (
     LEAST,
     MOST,
@@ -106,11 +107,15 @@ def through(
     heading: float | Sequence[float] | None = None,
     closed: bool = False,
     laps: float = 1.0,
+    acceleration: float | None = None,
 ) -> Reference:
     """A smooth path through `waypoints`, each (x, y) in m; between them it may swing wide of the straight `legs`.
 
     `speed` (m/s) and `heading` (rad) may be given once or for each waypoint; without a heading it is
     tangential. A final speed of zero ends in station keeping; otherwise an open path continues straight.
+
+    With an `acceleration` (m/s²) it starts and ends at rest like `legs`, for whole laps: the speed of a waypoint is
+    then that of the way to it.
     """
     points = check_waypoints(waypoints, closed)
     if closed:
@@ -148,7 +153,18 @@ def through(
             beyond = s - laps * path.length > path.length
             return value.reshape(shape) + laps * lap_turn, np.where(beyond, 0.0, slope.reshape(shape))
 
-    return Follow(path, path.at_knots, speeds, heading_at, positive("laps", laps) if closed else 1.0)
+    count = positive("laps", laps) if closed else 1.0
+    if acceleration is None:
+        return Follow(path, path.at_knots, speeds, heading_at, count)
+    if count != round(count):
+        raise InputError(f"laps = {laps!r}: must be a whole number")
+    pieces, limits = (np.tile(values, round(count)) for values in (np.diff(path.at_knots), speeds[1:]))
+    if limits.min() < LEAST:
+        raise InputError(f"speed = {speed!r}: must be positive on the way to every waypoint")
+    whole = Repeated(path, round(count)) if closed else path
+    distances, ramped = speed_profile(pieces, limits, positive("acceleration", acceleration))
+    distances[-1] = whole.length
+    return Follow(whole, distances, ramped, heading_at)
 
 
 def hold(pose: Sequence[float] = (0.0, 0.0, 0.0), *, duration: float = 30.0) -> Reference:

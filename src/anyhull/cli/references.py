@@ -15,7 +15,7 @@ from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError, unknown
 from anyhull.legs import Legs
 from anyhull.mission import Mission, Plan, Waypoint
-from anyhull.paths import distance_to_legs
+from anyhull.paths import Curve, Repeated, distance_to_legs
 from anyhull.reference import Follow, Reference, circle, figure_eight, hold, line, rounded_rectangle, through
 from anyhull.vessel import Vessel
 
@@ -263,7 +263,7 @@ def _spline(rows: list[Waypoint], options: dict[str, Any]) -> Mission:
     if "laps" in options and not closed:
         raise InputError(f"--laps {options['laps']:g}: only for a closed path, whose last waypoint is the first")
     rows = rows[:-1] if closed else rows
-    given: dict[str, Any] = {"closed": closed, "laps": options.get("laps", 1.0)}
+    given: dict[str, Any] = {"closed": closed, "laps": options.get("laps", 1.0), "acceleration": 0.1}
     for name, convert in (("speed", float), ("heading", math.radians)):
         stated = [convert(getattr(row, name)) for row in rows if getattr(row, name) is not None]
         if stated and name in options:
@@ -273,8 +273,10 @@ def _spline(rows: list[Waypoint], options: dict[str, Any]) -> Mission:
     reference = through([row.at for row in rows], **given)
     assert isinstance(reference, Follow)
     points = np.array([row.at for row in rows] + [rows[0].at] * closed)
-    pieces = np.linspace(reference.distances[:-1], reference.distances[1:], 100, axis=1)
-    path = np.stack(reference.path(pieces)[:2], axis=-1)
+    curve = reference.path.lap if isinstance(reference.path, Repeated) else reference.path
+    assert isinstance(curve, Curve)
+    pieces = np.linspace(curve.at_knots[:-1], curve.at_knots[1:], 100, axis=1)
+    path = np.stack(curve(pieces)[:2], axis=-1)
     off = distance_to_legs(path, points[:-1, None], points[1:, None])
     corners = tuple((float(x), float(y)) for x, y in points)
     return Mission("spline", reference, waypoints=corners, deviation=float(off.max()))

@@ -82,7 +82,7 @@ def _circle(plan: Plan, circle: Circle, frame: LocalFrame | None, vessel: Vessel
     heading = None if plan.heading is None else _heading(plan.heading, frame)
     speed, acceleration = _circle_speed(plan, radius, heading is None, vessel, notes)
     reference = Follow(path, *speed_profile(np.array([path.length]), np.array([speed]), acceleration), heading)
-    starts = reference.time_at(lap * np.arange(math.ceil(circle.laps - 1e-9)))
+    starts = reference.time_at(lap * np.arange(math.ceil(circle.laps - 1e-9), dtype=float))
     laps = (Stage(float(time), f"lap {i} of {circle.laps:g}") for i, time in enumerate(starts, 1))
     return replace(reference, stages=tuple(laps))
 
