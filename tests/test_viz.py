@@ -10,9 +10,11 @@ import pytest
 from PIL import Image
 from PIL.GifImagePlugin import GifImageFile
 
-from anyhull import InputError, Log, Vessel, rounded_rectangle, simulate
+from anyhull import InputError, Log, Mission, Vessel, rounded_rectangle, simulate
+from anyhull.mission import Lawnmower, Plan, Waypoint
 from anyhull.sea import Sea
 from anyhull.viz import animate, animation, fleet, plot, plots
+from anyhull.viz.plan import draw_plan
 
 
 def made(n=40, **about):
@@ -229,3 +231,48 @@ def test_drawing_leaves_pyplot_alone():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def numbers(figure):
+    """The numbers of the waypoints and the boxes that they take, pixels."""
+    figure.canvas.draw()
+    found = [text for text in figure.axes[0].texts if text.get_text()]
+    return [text.get_text() for text in found], [text.get_window_extent() for text in found]
+
+
+def overlaps(boxes):
+    return any(one.overlaps(two) for i, one in enumerate(boxes) for two in boxes[:i])
+
+
+def test_the_plan_of_a_survey_has_the_outline_of_its_area():
+    area = ((0.0, 0.0), (40.0, 0.0), (40.0, 25.0), (0.0, 25.0))
+    figure = draw_plan(Mission.of_plan(Plan(coordinates="local", lawnmower=Lawnmower(area, 5.0))))
+    (panel,) = figure.axes
+    assert "survey area" in legend(panel)
+    (outline,) = [patch for patch in panel.patches if patch.get_label() == "survey area"]
+    np.testing.assert_allclose(outline.get_path().vertices[:4], area)
+    assert [str(n) for n in range(1, 11)] == numbers(figure)[0]
+
+
+@pytest.mark.parametrize("width", [30.0, 1.0])
+def test_a_long_name_is_wrapped_and_text_above_the_plan_does_not_overlap(width):
+    name = "A survey of the northern basin, part two, for $5 and $6 " * 2
+    corners = ((0.0, 0.0), (width, 0.0), (width, 30.0))
+    figure = draw_plan(Mission.of_plan(Plan("local", name=name, waypoints=tuple(map(Waypoint, corners)))))
+    figure.canvas.draw()
+    title, summary = figure.texts
+    assert " ".join(title.get_text().split()) == name.strip()
+    boxes = [title.get_window_extent(), summary.get_window_extent(), figure.axes[0].get_legend().get_window_extent()]
+    assert not overlaps(boxes)
+    assert all(box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1 for box in boxes)
+
+
+def test_numbers_of_waypoints_that_lie_close_together_do_not_overlap():
+    corners = ((0.0, 0.0), (1000.0, 0.0), (1000.0, 5.0), (0.0, 5.0))
+    names, boxes = numbers(draw_plan(Mission.of_plan(Plan("local", waypoints=tuple(map(Waypoint, corners))))))
+    assert names == ["1", "2", "3", "4"]
+    assert not overlaps(boxes)
+    zigzag = tuple((0.5 * i, 100.0 * (i % 2)) for i in range(120))
+    names, boxes = numbers(draw_plan(Mission.of_plan(Plan("local", waypoints=tuple(map(Waypoint, zigzag))))))
+    assert 2 <= len(names) < 60
+    assert not overlaps(boxes)

@@ -197,6 +197,7 @@ def plan_document(mission: Mission, vessel: Vessel | None = None) -> dict[str, A
         "approach_speed": mission.approach_speed,
         "approach_distance": mission.approach_distance,
         "fence": mission.fence_corners,
+        "area": mission.area,
         "frame": mission.frame and vars(mission.frame),
         "notes": mission.notes,
         "infeasible": reference.infeasible(vessel) if vessel else [],

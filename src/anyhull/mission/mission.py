@@ -51,6 +51,8 @@ class Mission:
     """Largest distance allowed between path and legs, m."""
     fence_corners: tuple[Point, ...] | None = None
     """Corners of the water in which the boat may be, m."""
+    area: tuple[Point, ...] | None = None
+    """Corners of the survey area, m."""
     notes: tuple[str, ...] = ()
     """Where the mission differs from what was asked for, and why."""
     frame: LocalFrame | None = None
@@ -112,6 +114,7 @@ class Mission:
             approach_speed=plan.approach_speed,
             approach_distance=plan.approach_distance,
             fence_corners=None if fence is None else tuple((x, y) for x, y in fence.tolist()),
+            area=None if plan.lawnmower is None else tuple(places(plan.lawnmower.area, frame, "area corner")),
             notes=tuple(notes),
             frame=frame,
         )
