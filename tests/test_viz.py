@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -250,7 +251,7 @@ def test_the_plan_of_a_survey_has_the_outline_of_its_area():
     (panel,) = figure.axes
     assert "survey area" in legend(panel)
     (outline,) = [patch for patch in panel.patches if patch.get_label() == "survey area"]
-    np.testing.assert_allclose(outline.get_path().vertices[:4], area)
+    np.testing.assert_allclose(np.asarray(outline.get_path().vertices, dtype=float)[:4], area)
     assert [str(n) for n in range(1, 11)] == numbers(figure)[0]
 
 
@@ -262,7 +263,8 @@ def test_a_long_name_is_wrapped_and_text_above_the_plan_does_not_overlap(width):
     figure.canvas.draw()
     title, summary = figure.texts
     assert " ".join(title.get_text().split()) == name.strip()
-    boxes = [title.get_window_extent(), summary.get_window_extent(), figure.axes[0].get_legend().get_window_extent()]
+    above: list[Any] = [title, summary, figure.axes[0].get_legend()]
+    boxes = [text.get_window_extent() for text in above]
     assert not overlaps(boxes)
     assert all(box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1 for box in boxes)
 

@@ -74,9 +74,9 @@ def read_geojson(content: bytes) -> Plan:
     document = _json(content)
     if (crs := document.get("crs")) is not None:
         properties = crs.get("properties") if isinstance(crs, dict) else None
-        name = properties.get("name") if isinstance(properties, dict) else shown(crs)
+        name = properties.get("name") if isinstance(properties, dict) else crs
         if not (isinstance(name, str) and name.upper().endswith((":CRS84", ":4326"))):
-            raise InputError(f"crs = {name!r}: must be WGS84, as GeoJSON has it")
+            raise InputError(f"crs = {shown(name)}: must be WGS84, as GeoJSON has it")
     shapes = list(_geometries(document))
     kinds = Counter(kind for kind, _ in shapes)
     main = [(kind, value) for kind, value in shapes if kind != "Point"]
