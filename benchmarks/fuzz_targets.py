@@ -256,6 +256,8 @@ def commands() -> dict[str, bytes]:
 
     boat = (CORPUS / "toml" / "boat.toml").read_text()
     files: dict[str, str] = {"boat.toml": boat, "w.csv": "x [m],y [m],speed [m/s]\n0,0,0.5\n9,0,0.6\n9,9,0.5\n"}
+    files["run.npz"] = next(iter(logs().values())).decode("latin-1")
+    files["run.jsonl"] = next(iter(journals().values())).decode("latin-1")
     files["p.safetensors"] = policies()["student.safetensors"].decode("latin-1")
     lines = [
         ("vessels show boat.toml", ""),
@@ -266,6 +268,8 @@ def commands() -> dict[str, bytes]:
         ("simulate --reference circle --radius -3 --controller p.safetensors --out log.npz", "--duration 0.3"),
         ("simulate --reference eight --length 8 --width 5 --heading 20 --controller pid", "--duration 0.3"),
         ("export p.safetensors --onnx p.onnx", ""),
+        ("log run.npz --csv run.csv", ""),
+        ("log run.jsonl --json", ""),
         ("twin --vessel boat.toml --listen 127.0.0.1:0 --sea lake --seed 1", "--time-factor 20 --duration 0.5"),
         ("twin --vessel boat.toml --peer 127.0.0.1:47123 --listen 127.0.0.1:0", "--time-factor 20 --duration 0.5"),
     ]

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from anyhull import InputError
+from anyhull.cli import main
 from anyhull.log import FORMAT, Log, Recorder
+from anyhull.onboard.recorder import FORMAT as JOURNAL_FORMAT
 
 
 @pytest.fixture
@@ -91,3 +93,47 @@ def test_a_small_file_that_expands_to_much_is_refused_before_it_is_read(log, tmp
     assert path.stat().st_size < 200_000
     with pytest.raises(InputError, match=r"run\.npz: expands to 80 MB: must be at most 64 MB"):
         Log.load(path)
+
+
+def test_a_log_is_summed_up_drawn_and_written_as_csv(tmp_path, capsys):
+    file, table = tmp_path / "run.npz", tmp_path / "run.csv"
+    assert main(["simulate", "--reference", "line", "--length", "3", "--controller", "field", "--out", str(file)]) == 0
+    capsys.readouterr()
+    assert main(["log", str(file), "--csv", str(table), "--plot", str(tmp_path / "run.png")]) == 0
+    shown, log = capsys.readouterr().out, Log.load(file)
+    assert f"{log.metrics().position_cm:.2f}" in shown
+    header, *rows = table.read_text().splitlines()
+    names, numbers = header.split(","), np.array([row.split(",") for row in rows], float)
+    np.testing.assert_allclose(numbers[:, names.index("state psi [rad]")], log.state[:, 2], atol=1e-9)
+    np.testing.assert_allclose(numbers[:, names.index("command yaw [-]")], log.command[:, 2], atol=1e-9)
+    assert numbers.shape == (len(log.time), 1 + 6 + 6 + 3 + 2 + 3 + 16)
+    assert main(["log", str(file), "--csv", str(table)]) == 2
+    assert "run.csv: must be a new file that ends in .csv" in capsys.readouterr().err
+
+
+def test_a_log_of_a_killed_run_is_that_of_its_journal(tmp_path, capsys):
+    file = tmp_path / "run.jsonl"
+    header = json.dumps({"format": JOURNAL_FORMAT, "about": {"vessel": "Test boat"}})
+    rows = [json.dumps([0.1 * k, 0.1 * k, 1, k, *[0.0] * 16]) for k in range(5)]
+    file.write_text("\n".join([header, *rows, '{"event": [1.0, "fence", "0.1 m outside"]}', "damaged"]))
+    assert main(["log", str(file), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    # 0, 1, 2, 3 and 4 m off along x.
+    assert found["metrics"]["estimated"]["position_cm"] == pytest.approx(200)
+    assert (found["periods"], found["events"]) == (5, [[1.0, "fence", "0.1 m outside"]])
+    assert main(["log", str(file)]) == 0
+    assert "Test boat, 0.4 s, 5 periods, ended: killed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("about", "words"),
+    [({"events": [1]}, "events[0] = 1"), ({"following": "abc"}, "following = 'abc'"), ({"events": [[1, 2, 3]]}, "= 2")],
+)
+def test_a_log_with_an_odd_description_is_refused_in_one_line(tmp_path, capsys, about, words):
+    zeros = np.zeros((2, 6))
+    run = Log(np.arange(2.0), zeros, zeros, zeros[:, :3], zeros[:, :2], zeros[:, :3], about=about)
+    assert main(["log", str(run.save(tmp_path / "odd.npz"))]) == 2
+    error = capsys.readouterr().err
+    assert "odd.npz: " in error
+    assert words in error
+    assert error.count("\n") == 1

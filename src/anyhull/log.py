@@ -23,6 +23,8 @@ FORMAT = 1
 
 SHAPES = {"time": (), "state": (6,), "reference": (6,), "command": (3,), "current": (2,), "force": (3,)}
 OPTIONAL = ("latent", "estimate")
+AXES = ("surge [-]", "sway [-]", "yaw [-]")
+"""Columns of what is a fraction of the actuator limits."""
 
 LARGEST, LARGEST_SMALL, EXPANSION = 1_000_000_000, 64_000_000, 20
 """Size of the arrays of a log that is read, bytes: three days. So that a small file cannot fill the memory, at most
@@ -123,6 +125,24 @@ class Log:
         arrays = {name: array for name in (*SHAPES, *OPTIONAL) if (array := getattr(self, name)) is not None}
         with atomic_write(path) as temporary, temporary.open("wb") as file:
             np.savez_compressed(file, about=json.dumps({"format": FORMAT, **self.about}), **arrays)
+        return path
+
+    def save_csv(self, path: str | Path) -> Path:
+        """Write one line for each period, with the columns' units in the header; never over another file."""
+        path, columns = Path(path), {"time [s]": self.time}
+        motion = ("x [m]", "y [m]", "psi [rad]", "u [m/s]", "v [m/s]", "r [rad/s]")
+        for name, units in (("state", motion), ("reference", motion), ("estimate", motion), ("command", AXES)):
+            if (array := getattr(self, name)) is not None:
+                columns |= {f"{name} {unit}": array[:, i] for i, unit in enumerate(units)}
+        columns |= {f"current {unit}": self.current[:, i] for i, unit in enumerate(("x [m/s]", "y [m/s]"))}
+        columns |= {f"force {unit}": self.force[:, i] for i, unit in enumerate(AXES)}
+        if self.latent is not None:
+            columns |= {f"latent {i} [-]": self.latent[:, i] for i in range(self.latent.shape[1])}
+        if path.exists():
+            raise InputError(f"{path}: exists, and a record is never replaced: give another path")
+        with atomic_write(path) as temporary:
+            rows = np.stack(list(columns.values()), axis=1)
+            np.savetxt(temporary, rows, "%.9g", ",", header=",".join(columns), comments="")
         return path
 
     @staticmethod

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from anyhull.cli import demo, export, key, pilot, simulate, study, train, trial, twin, vessels
+from anyhull.cli import demo, export, key, log, pilot, simulate, study, train, trial, twin, vessels
 from anyhull.errors import InputError, RunError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help="Simulate and steer any surface vessel.")
@@ -22,6 +22,7 @@ app.command()(trial.trial)
 app.command()(key.key)
 app.command()(twin.twin)
 app.command()(pilot.pilot)
+app.command()(log.log)
 app.command()(export.export)
 
 

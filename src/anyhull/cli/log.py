@@ -1,0 +1,96 @@
+"""`anyhull log`: what a run recorded, as a summary, a figure or a CSV file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from anyhull.cli.output import AsJson, check_outputs, new_table, open_console, print_json, write_files
+from anyhull.errors import InputError
+from anyhull.log import Log
+from anyhull.schema import decode
+from anyhull.viz.captions import METRICS
+
+EVENTS = 20
+"""Events printed; of more, the last ones."""
+
+STRETCH, EVENT = (float, float), (float, str, str)
+"""Types of a time interval, and of an event: time, name and detail."""
+
+
+def log(
+    file: Annotated[Path, typer.Argument(help="A log (.npz), or the journal (.jsonl) of a run that was killed.")],
+    plot: Annotated[Path | None, typer.Option(help="Write path, errors and commands to this figure.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write every period to this new .csv.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print what a run recorded: how it ended, its errors along the reference, and its events."""
+    check_outputs(plot, None, None)
+    if csv is not None and (csv.suffix != ".csv" or csv.exists()):
+        raise InputError(f"{csv}: must be a new file that ends in .csv")
+    found = _read(file)
+    stretches, events = _about(file, found, "following", STRETCH), _about(file, found, "events", EVENT) or []
+    # Of a pilot's run the time on the reference counts; what was simulated is on it from the start.
+    followed = found if stretches is None else found.during(stretches) if stretches else None
+    files = {"csv": str(found.save_csv(csv))} if csv else {}
+    files |= write_files(followed or found, plot, None, None)
+    errors = _errors(followed)
+    if as_json:
+        about = {name: value for name, value in found.about.items() if name not in ("following", "events")}
+        document: dict[str, Any] = {"file": str(file), "duration": float(found.time[-1] - found.time[0])}
+        document |= {"periods": len(found.time), "metrics": {name: asdict(of) for name, of in errors.items()}}
+        print_json(document | {"about": about, "events": events, "files": files})
+        return
+    console = open_console()
+    words = (found.about.get(name) for name in ("vessel", "controller"))
+    how = f", ended: {found.about['ended'] or 'killed'}" if "ended" in found.about else ""
+    named = ", ".join(str(word) for word in words if word)
+    console.print(f"{named or file.name}, {found.time[-1] - found.time[0]:.1f} s, {len(found.time)} periods{how}\n")
+    if errors:
+        table = new_table(["state", "position, cm", "largest", "heading, °", "largest", METRICS["delta_tau"]])
+        for name, of in errors.items():
+            figures = (of.position_cm, of.position_max_cm, of.heading_deg, of.heading_max_deg)
+            table.add_row(name, *(f"{value:.2f}" for value in figures), f"{of.delta_tau:.4f}")
+        console.print(table)
+    else:
+        console.print("never on its reference")
+    if len(events) > EVENTS:
+        console.print(f"the last {EVENTS} of {len(events)} events; --json has all")
+    for time, what, detail in events[-EVENTS:]:
+        console.print(f"{time:9.2f} s  {what}{f': {detail}' if detail else ''}", soft_wrap=True)
+    for what, path in files.items():
+        console.print(f"{what}: {path}", soft_wrap=True)
+
+
+def _read(file: Path) -> Log:
+    if file.suffix == ".npz":
+        return Log.load(file)
+    if file.suffix != ".jsonl":
+        raise InputError(f"{file}: must be a log that ends in .npz, or a journal that ends in .jsonl")
+    from anyhull.onboard.recorder import recover
+
+    found = recover(file)
+    if not len(found.time):
+        raise InputError(f"{file}: holds no period")
+    return found
+
+
+def _about(file: Path, log: Log, name: str, types: tuple[type, ...]) -> list[Any] | None:
+    """The rows of a list in the log's description, None where there is none; raise for others than of these types."""
+    rows = log.about.get(name)
+    try:
+        return None if rows is None else list(decode(tuple[tuple[*types], ...], rows, name))  # type: ignore[valid-type]
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+
+
+def _errors(log: Log | None) -> dict[str, Any]:
+    """Metrics by which state they are of; those of a pilot's run are of its estimate, which it has as the state."""
+    if log is None:
+        return {}
+    if log.estimate is not None:
+        return {"true": log.metrics(), "estimated": log.estimated.metrics()}
+    return {"estimated" if "following" in log.about else "true": log.metrics()}
