@@ -158,6 +158,7 @@ def piece(seed: int, name: str, hours: float) -> dict[str, Any]:
         "farthest_outside_m": round(rig.invariants.farthest_outside, 2),
         "farthest_adrift_m": round(rig.invariants.farthest_adrift, 2),
         "longest_stop_s": round(rig.invariants.longest_stop, 1),
+        "longest_station_s": round(rig.invariants.longest_station, 1),
         "memory_mb": [memory[0], max(memory), memory[-1]] if memory else [],
         "longest_display_s": round(console.longest, 3),
         "console_lines_dropped": console.printer.dropped,

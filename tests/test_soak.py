@@ -86,7 +86,7 @@ def test_a_boat_that_pushes_aground_without_a_rule_against_it_is_found():
     assert found.violations == []
     assert any("no_progress" in reason for reason in found.stops_by_rule)
     found = rig(aground, seconds=19.0, limits=Limits(no_progress=1e3))
-    assert "10.5 s of high command with 0.2" in found.violations[0]
+    assert "10.5 s of high command with 0.0" in found.violations[0]
     assert "[aground]" in found.violations[0]
 
 
@@ -154,15 +154,24 @@ def test_the_way_that_a_boat_drifts_outside_the_fence_is_not_held_against_the_pi
 
 
 def test_high_command_without_movement_or_away_from_the_reference_is_found():
-    def push(speed, away, command, seconds=12.0):
+    def push(speed, away, command, seconds=12.0, psi=0.0):
         twin, checks = invariants()
+        estimate = SimpleNamespace(pose=np.array([0.0, 0.0, psi]))
         twin.firmware.commands = (command,) * 4
         decision = SimpleNamespace(command=np.array([command, 0.0, 0.0]))
         for k in range(round(10 * seconds)):
             twin._pose = (speed * 0.1 * k, 0.0, 0.0)
-            checks.check_progress(0.1 * k, SimpleNamespace(decision=decision, reference=np.array([away, 0.0])), (0, 0))
+            reference = np.array([away, 0.0, 0.0])
+            step = SimpleNamespace(decision=decision, reference=reference, estimate=estimate)
+            checks.check_progress(0.1 * k, step, (0, 0))
+        longest.append(checks.longest_station)
         return len(checks.violations)
 
+    longest: list[float] = []
+    # At its reference a boat needs no progress, unless it is turned away; the time is measured.
+    assert push(0.0, 0.4, 0.6) == 0
+    assert push(0.0, 0.4, 0.6, psi=0.5) == 1
+    assert longest == pytest.approx([11.9, 0.0])
     assert push(0.0, 1.0, 0.6) == 1
     assert push(0.0, 1.0, 0.5) == 0
     assert push(0.0, 1.0, 0.6, seconds=10.0) == 0

@@ -6,8 +6,9 @@
 - The boat is nowhere further outside the fence than its stopping distance, and the way that it drifts there with the
   thrusters at zero or in the operator's hands: nobody can hold a boat whose state is unknown. A lasting error of the
   fixes moves the fence with it, since no pilot can tell it from motion.
-- No more than `STALL_TIME` of high command without progress, except by a boat afloat that is within `STATION` of its
-  reference: against a wind or a stuck thruster, keeping station may take all of its force.
+- No more than `STALL_TIME` of high command without progress, except by a boat that is within `STATION` of its
+  reference: against a wind, a current or a stuck thruster, keeping station may take all of its force. No pilot can tell
+  that from a boat aground where it should be. The longest such time is measured, `longest_station`.
 - The boat runs again within `RECOVERY_TIME` of the end of a fault, except after a failsafe or a handover by a rule of
   the guard. Then the operator must be able to rearm it within `REARM_TIME`.
 """
@@ -19,7 +20,7 @@ from collections import deque
 
 import numpy as np
 
-from anyhull.backend import Array
+from anyhull.backend import Array, wrap
 from anyhull.dynamics import PERIOD
 from anyhull.onboard.autopilot import Autopilot, StepRecord
 from anyhull.onboard.fence import Fence
@@ -42,8 +43,8 @@ PROGRESS = 0.3
 AWAY = (1.0, 6.0)
 """Growth of the distance to the reference within `STALL_TIME`, m, and the distance, m, beyond which it counts."""
 
-STATION = 0.5
-"""Distance to the reference, m, within which a boat afloat needs no progress."""
+STATION = (0.5, 0.3)
+"""Distance, m, and angle, rad, to the reference within which a boat needs no progress."""
 
 RECOVERY_TIME = 15.0
 """Time in which the boat must run again after a fault, s."""
@@ -70,6 +71,9 @@ class Invariants:
         self._frames = [(0.0, 0.0)]
         self._adrift, self._outside = 0.0, False
         self._pushes: deque[tuple[float, bool, float, float, float]] = deque(maxlen=round(STALL_TIME / PERIOD) + 5)
+        self.longest_station = 0.0
+        """Longest time of high command without progress by a boat within `STATION` of its reference, s."""
+        self._on_station, self._anchor = 0.0, (math.inf, math.inf)
         self._ran_at, self._by_rule = 0.0, False
         self._quiet, self._reported = 0.0, False
 
@@ -133,8 +137,12 @@ class Invariants:
         if pushes and time - pushes[-1][0] > 5 * PERIOD:
             pushes.clear()
         away = math.dist((x, y), step.reference[:2])
-        high = np.abs(step.decision.command).max() >= HIGH and auto and any(self._twin.commands)
-        pushes.append((time, bool(high) and (self._twin.aground or away > STATION), x, y, away))
+        turned = abs(wrap(float(step.estimate.pose[2] - step.reference[2])))
+        high = bool(np.abs(step.decision.command).max() >= HIGH and auto and any(self._twin.commands))
+        on_station = away <= STATION[0] and turned <= STATION[1]
+        self._on_station = self._on_station + PERIOD if high and on_station and self._still(x, y) else 0.0
+        self.longest_station = max(self.longest_station, self._on_station)
+        pushes.append((time, high and not on_station, x, y, away))
         if len(pushes) < (pushes.maxlen or 0) or sum(push[1] for push in pushes) < 0.95 * len(pushes):
             return
         moved = max(math.dist((x, y), push[2:4]) for push in pushes)
@@ -143,6 +151,13 @@ class Invariants:
             where = f"{moved:.2f} m of movement, {before:.2f} to {now:.2f} m from the reference"
             self.violate(time, f"{len(pushes) * PERIOD:.1f} s of high command with {where}")
             pushes.clear()
+
+    def _still(self, x: float, y: float) -> bool:
+        """Whether the boat is within `PROGRESS` of where it was when it last was not."""
+        if math.dist((x, y), self._anchor) < PROGRESS:
+            return True
+        self._anchor = (x, y)
+        return False
 
     def check_running(self, time: float, autopilot: Autopilot) -> None:
         """Check once a period that the boat runs again after the last fault."""
