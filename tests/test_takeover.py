@@ -5,15 +5,13 @@ import random
 import select
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pond import process, waits_for
 from test_session import KEY, forgeries, other
 
 from anyhull.onboard.links.keys import make_key
@@ -180,31 +178,6 @@ def free_port():
         return free.getsockname()
 
 
-@contextmanager
-def process(*arguments):
-    """The command line in a process of its own, which does not outlive the test."""
-    command = [sys.executable, "-m", "anyhull.cli", *map(str, arguments)]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    limit = threading.Timer(40.0, running.kill)
-    limit.start()
-    try:
-        yield running
-    finally:
-        limit.cancel()
-        running.kill()
-        running.communicate()
-
-
-def wait_for(stream, words, seconds=15.0):
-    """Read until a line that holds the words."""
-    end, lines = time.monotonic() + seconds, []
-    while time.monotonic() < end:
-        lines.append(stream.readline())
-        if words in lines[-1]:
-            return
-    raise AssertionError(f"{words!r} not in {lines}")
-
-
 def interrupt(running):
     """The JSON document of a process that is asked to end."""
     running.send_signal(signal.SIGINT)
@@ -227,8 +200,8 @@ def test_the_process_of_a_killed_boat_or_pilot_cannot_be_replaced_by_a_recording
             "pilot", file, "--controller", "pid", *ends[0], "--json", "--out", tmp_path / "run.npz"
         ) as steering:
             with process(*twin) as at_sea:
-                wait_for(at_sea.stderr, "commands received")
-                wait_for(steering.stderr, "reaction: run")
+                waits_for(at_sea.stderr, "commands received", 15.0)
+                waits_for(steering.stderr, "reaction: run", 15.0)
                 at_sea.send_signal(signal.SIGKILL)
                 at_sea.wait()
             relay.taken = True
@@ -241,7 +214,7 @@ def test_the_process_of_a_killed_boat_or_pilot_cannot_be_replaced_by_a_recording
         # The boat begins again, where its pilot was killed: nothing that this pilot has said starts it.
         assert sum(datagram[TAG] == 2 for datagram in relay.recorded["boat"]) > 5
         with process(*twin) as at_sea:
-            wait_for(at_sea.stderr, "only for a pilot")
+            waits_for(at_sea.stderr, "only for a pilot", 15.0)
             relay.attack("boat")
             report = interrupt(at_sea)
         assert (report["accepted"], report["stopped"], report["watchdog"]) == (0, True, 0)
