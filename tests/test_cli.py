@@ -435,3 +435,33 @@ def test_a_terminal_without_greek_letters_gets_the_table_all_the_same():
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, "")
     assert "roboat-3" in done.stdout
+
+
+EXAMPLE = (Path(__file__).parents[1] / "examples" / "boat.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("[guard]\nstep = 100", ["guard.step = 100", "at most 1"]),
+        ("[guard]\nuplink = 1e9", ["guard.uplink = 1", "at most 3600"]),
+        ("[guard]\nstpe = 1", ["guard.stpe = 1", "did you mean 'step'"]),
+        ("[sensors]\nantenna_x = 1e9", ["sensors.antenna_x", "from -500 to 500"]),
+        ("[linkk]\nkey = 'a'", ["linkk", "did you mean 'link'"]),
+    ],
+)
+def test_the_tables_for_the_loop_are_checked_with_the_vessel(run, tmp_path, more, words):
+    file = tmp_path / "boat.toml"
+    file.write_text(f"{EXAMPLE}\n{more}\n")
+    answer = error_line(*run("vessels", "show", file))
+    assert all(word in answer for word in ["boat.toml: ", *words]), answer
+
+
+def test_a_path_outside_the_fence_of_the_boats_file_is_refused(run, tmp_path):
+    file = tmp_path / "boat.toml"
+    file.write_text(f"{EXAMPLE}\n[fence]\nx = 0\ny = 0\nradius = 8\n")
+    status, out, _ = run("pilot", file, "--waypoints", "0,0 20,0", "--dry-run")
+    assert status == 0
+    assert "infeasible: the path leaves the fence: (8.0, 0.0) m" in out
+    assert "of the boat's file" in error_line(*run("pilot", file, "--waypoints", "0,0 20,0"))
+    assert "feasible: within the limits" in run("pilot", file, "--waypoints", "0,0 6,0", "--dry-run")[1]

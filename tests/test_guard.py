@@ -231,8 +231,8 @@ def test_before_the_first_command_one_event_states_what_is_missing():
         loop.run(2.0, conditions=conditions)
     said = [(event.what, event.detail) for event in loop.guard.events]
     assert said == [
-        ("arming", "uplink: no status from the boat; arming: too far"),
-        ("arming", "arming: too far"),
+        ("arming", "uplink: no status from the boat; too far"),
+        ("arming", "too far"),
         ("arming", "all checks passed"),
         ("reaction", "run: no fault"),
     ]

@@ -540,3 +540,24 @@ def test_a_period_on_which_the_autopilot_fails_sends_zero_and_is_the_only_one():
     assert ["step failed", "ZeroDivisionError: no such luck"] in [event[1:] for event in log.about["events"]]
     zero = [command for command in pond.sent if not any(command.thrusters)]
     assert any(103.0 < 100.0 + command.time < 103.3 for command in zero)
+
+
+def test_a_pilot_that_hears_nothing_says_so_and_one_that_never_starts_fails(tmp_path):
+    ports = free_ports()
+    boat, pilot = boat_and_pilot(ports, tmp_path)
+    with process(*pilot) as steering:
+        # 60 periods at three times the speed of time.
+        said = waits_for(steering.stderr, "no messages from", 10.0)
+        assert f"check that the boat runs and sends to {ports[1]}" in said[-1]
+        steering.send_signal(signal.SIGINT)
+        assert steering.wait(10) == 2
+    # The mission is inside the fence, the boat is not.
+    file = tmp_path / "boat.toml"
+    file.write_text(f"{BOAT.read_text()}\n[fence]\nx = 30.0\ny = 0.0\nradius = 5.0\n")
+    with process(*boat), process("pilot", file, *pilot[2:], "--waypoints", "28,0 32,0") as steering:
+        waits_for(steering.stderr, "arming: fence: 25.0", 15.0)
+        steering.send_signal(signal.SIGINT)
+        error = steering.communicate(timeout=10)[1]
+        assert steering.returncode == 1
+    assert "error: the boat was not armed: fence: 25.0" in error
+    assert (tmp_path / "run.npz").exists()

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from anyhull.errors import InputError, unknown
 from anyhull.files import parse_toml, read_toml
-from anyhull.schema import FieldError, check_types, decode, require
+from anyhull.schema import FieldError, check_types, decode, require, type_hints, unknown_key
 from anyhull.thrusters import MAX_THRUSTERS, SLACK, Shortcoming, Thruster, derived_limits, reaches, shortcomings
 
 Triple = tuple[float, float, float]
@@ -337,8 +337,11 @@ def _with_limits(table: dict[str, Any]) -> dict[str, Any]:
 
 def _decode(content: dict[str, Any], where: str) -> Vessel:
     table = {key: value for key, value in content.items() if key not in BOAT_TABLES}
-    thrusters = table.get("thrusters", [])
+    thrusters, accepted = table.get("thrusters", []), (*type_hints(Vessel), *BOAT_TABLES)
     try:
+        for key in table:
+            if key not in accepted:
+                raise unknown_key(key, table[key], accepted)
         if isinstance(thrusters, list) and len(thrusters) > MAX_THRUSTERS:
             raise InputError(f"thrusters: {len(thrusters)} tables: must be at most {MAX_THRUSTERS}")
         table["thrusters"] = decode(tuple[Thruster, ...], thrusters, "thrusters")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections import Counter
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from anyhull.cli.controllers import controller, names
@@ -45,10 +45,17 @@ from anyhull.vessel import Vessel
 if TYPE_CHECKING:
     from anyhull.cli.records import Say
     from anyhull.onboard.autopilot import Autopilot, StepRecord
+    from anyhull.onboard.links.udp import UDP
     from anyhull.onboard.recorder import Unfinished
 
 HOUR, DAY = 17 * 2**20, 400 * 2**20
 """Size of the record of an hour and of a day, bytes."""
+
+SILENT_PERIODS = 600
+"""Periods between two lines that nothing is heard from the boat; the first comes after a tenth of them."""
+
+PATH_POINTS = 2000
+"""At which a path is compared with the fence of the boat's file."""
 
 PRIORITY = -10
 """Of the loop, as of `nice`; needs the privilege for it."""
@@ -98,11 +105,12 @@ def pilot(
     chosen, asked = chosen_mission(
         reference, mission, waypoints, options, origin=origin, axes=axes, vessel=setup.vessel
     )
+    outside = _outside(setup.fence, chosen)
     if dry_run:
-        print_plan(chosen, setup.vessel, plot, as_json)
+        print_plan(chosen, setup.vessel, plot, as_json, outside)
         return
-    if infeasible := _infeasible(chosen, setup.vessel):
-        raise InputError(infeasible)
+    if infeasible := [*_infeasible(chosen, setup.vessel), *outside]:
+        raise InputError(infeasible[0])
     setup = replace(setup, fence=_fence(setup.fence, chosen))
     from anyhull.cli.live import Lines, Printer, View
     from anyhull.cli.records import AT_ONCE, save_killed, save_log, set_aside
@@ -138,13 +146,14 @@ def pilot(
         printer.say(f"pilot of {setup.vessel.name} at {link.address}, only for a boat at {link.peer}")
         with suppress(OSError, AttributeError):  # where the system permits it, before other programs of the computer
             os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
-        signals = _Signals(autopilot)
+        signals, silence = _Signals(autopilot), Silence(link, printer.say)
         stopped = stack.enter_context(until_signal(signals.actions))
         shown: View | Lines = View(autopilot, printer) if sys.stderr.isatty() else Lines(autopilot, printer)
         stack.callback(shown.close)
 
         def on_step(step: StepRecord | None, delay: float) -> None:
             signals.time = signals.time if step is None else step.time
+            silence.note(step)
             shown.show(step, delay)
 
         log = run_autopilot(
@@ -161,7 +170,7 @@ def pilot(
         if not len(log.time):
             if not resume:
                 journals.remove(journal)
-            raise InputError(f"{link.peer}: no state received; {_hint(link.rejected, str(link.address))}")
+            raise InputError(f"{link.peer}: no state received; {silence.hint()}")
         files = {"log": str(save_log(log, out, printer.say))}
         journals.remove(journal)
         # SIGTERM is of a computer that shuts down, SIGINT the operator's own.
@@ -171,8 +180,9 @@ def pilot(
         # Figure and metrics are of the time on the reference; the log has the whole run.
         followed = log.during(log.about["following"]) if log.about["following"] else None
         files |= write_files(followed or log, plot, None, None)
-    if autopilot.refused:
-        raise RunError(autopilot.refused)
+    if autopilot.refused or not autopilot.guard.has_run:
+        why = autopilot.refused or f"the boat was not armed: {signals.missing()}"
+        raise RunError(f"{why}; log: {files['log']}")
     _print_summary(boat, log, followed, files, as_json)
 
 
@@ -184,17 +194,24 @@ def _fence(own: Fence | None, mission: Mission) -> Fence | None:
     return polygon if own is None else Within((own, polygon))
 
 
-def _hint(rejected: Counter[str], address: str) -> str:
-    """What to look at where nothing was received."""
-    if rejected["not authentic"]:
-        return "messages were not authentic: check that both ends have the same key"
-    return f"check that the boat runs and sends to {address}"
+def _infeasible(mission: Mission, vessel: Vessel) -> list[str]:
+    """Why the boat cannot follow its mission; sway is no reason: a boat without it drifts in turns."""
+    reasons = (reason for reason in mission.reference.infeasible(vessel) if " in sway" not in reason)
+    return [f"{reason}; ask for a lower speed" for reason in reasons]
 
 
-def _infeasible(mission: Mission, vessel: Vessel) -> str:
-    """Why the boat cannot follow its mission, or empty; sway is none: a boat without it drifts in turns."""
-    reasons = [reason for reason in mission.reference.infeasible(vessel) if " in sway" not in reason]
-    return f"{reasons[0]}; ask for a lower speed" if reasons else ""
+def _outside(fence: Fence | None, mission: Mission) -> list[str]:
+    """Where the path leaves the fence of the boat's file."""
+    if fence is None:
+        return []
+    times = np.linspace(0.0, mission.reference.duration, PATH_POINTS)
+    for time, (x, y) in zip(times, mission.reference.at(times)[:, :2].tolist(), strict=True):
+        if (margin := fence.margin(x, y)) < 0:
+            where = (
+                f"({x:.1f}, {y:.1f}) m at t = {time:.1f} s lies {-margin:.1f} m outside the [fence] of the boat's file"
+            )
+            return [f"the path leaves the fence: {where}"]
+    return []
 
 
 def _no_room(out: Path, least: int) -> str:
@@ -216,12 +233,32 @@ def _resumed(last: Unfinished | None, mission: Mission, from_start: bool, say: S
     if not isinstance(progress, int | float) or (last.ended and last.progress is not None):
         return 0.0
     if not 1 <= progress < mission.reference.duration:
+        say("the last run had not begun its mission; this one begins at its start")
         return 0.0
     if last.about.get("mission") != mission.digest:
         say("the last run had another mission; this one begins at its start")
         return 0.0
     say(f"resuming at {progress:.1f} of {mission.reference.duration:.1f} s; --from-start begins anew")
     return progress
+
+
+class Silence:
+    """Says what to look at while nothing is heard from the boat."""
+
+    def __init__(self, link: UDP, say: Say) -> None:
+        self._link, self._say, self._periods = link, say, 0
+
+    def note(self, step: StepRecord | None) -> None:
+        """Count a period, which has a record once the boat has been heard."""
+        self._periods += step is None
+        if step is None and self._periods % SILENT_PERIODS == SILENT_PERIODS // 10:
+            self._say(f"no messages from {self._link.peer} yet: {self.hint()}")
+
+    def hint(self) -> str:
+        """What to look at."""
+        if self._link.rejected["not authentic"]:
+            return "messages were not authentic: check that both ends have the same key"
+        return f"check that the boat runs and sends to {self._link.address}"
 
 
 class _Signals:
@@ -241,8 +278,16 @@ class _Signals:
 
     def rearm(self) -> None:
         """Take the boat back after a failsafe or a handover."""
+        if self._autopilot.guard.reaction not in ("failsafe", "handover"):
+            self._record("SIGUSR1", "nothing to rearm")
+            return
         done = self._autopilot.rearm()
         self._record("SIGUSR1", "rearmed" if done else "not rearmed: there is a fault")
+
+    def missing(self) -> str:
+        """What the checks before the start last found missing."""
+        events = (event.detail for event in reversed(self._autopilot.event_log.events) if event.what == "arming")
+        return next(events, "no state")
 
     def _record(self, name: str, detail: str) -> None:
         self._autopilot.event_log.record(self.time, name, detail)

@@ -53,7 +53,10 @@ def set_aside(out: Path, say: Say) -> Unfinished | None:
     except InputError as error:
         say(f"{error}; the file is kept")
         return None
-    say(f"{path}: from a run that {'ended' if last.ended else 'was killed'}; renamed to {aside}")
+    if not last.ended:
+        say(f"{path}: from a run that was killed; renamed to {aside}")
+    elif last.progress is not None:
+        say(f"{path}: from a run that ended without a log; renamed to {aside}")
     return last
 
 

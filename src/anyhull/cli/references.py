@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -132,9 +132,15 @@ def shape(name: str, options: dict[str, Any], duration: float | None) -> Referen
     return build(**given)
 
 
-def print_plan(mission: Mission, vessel: Vessel | None, plot: Path | None, as_json: bool = False) -> None:
-    """Print the plan of a mission as tables or as one JSON document, and draw it to `plot` if given."""
+def print_plan(
+    mission: Mission, vessel: Vessel | None, plot: Path | None, as_json: bool = False, infeasible: Sequence[str] = ()
+) -> None:
+    """Print the plan of a mission as tables or as one JSON document, and draw it to `plot` if given.
+
+    `infeasible` are further reasons why the boat cannot follow it.
+    """
     document = plan_document(mission, vessel)
+    document["infeasible"] += infeasible
     if plot is not None:
         from anyhull.viz.plan import draw_plan
 

@@ -60,8 +60,10 @@ def show(
     vessel: Annotated[str, typer.Argument(help="A name of the catalogue, or a path to a TOML file.")],
     as_json: AsJson = False,
 ) -> None:
-    """Show all data of one vessel."""
-    boat = Vessel.load(vessel)
+    """Show all data of one vessel, and check its file, with the tables for the loop on the boat."""
+    from anyhull.onboard.setup import Setup
+
+    boat = Setup.load(vessel).vessel
     if as_json:
         print_json(_facts(vessel, boat) | {"effective": boat.effective()._asdict(), **asdict(boat)})
         return

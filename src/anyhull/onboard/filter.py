@@ -57,6 +57,9 @@ MAX_ACCELERATION = 20.0
 MAX_YAW_STEP, MAX_YAW_ACCELERATION = 0.5, 20.0
 """Change of the measured yaw rate above which it is an outlier: rad/s, plus rad/s² since the last one."""
 
+LARGEST, FARTHEST_ANTENNA = 1e4, 500.0
+"""Largest noise, time or limit in SI units, and distance of the antenna from the centre of gravity, m."""
+
 MAX_STEP = 0.1
 """Longest step of the prediction, s."""
 
@@ -111,7 +114,13 @@ class Sensors:
     def __post_init__(self) -> None:
         check_types(self)
         for field in self.__dataclass_fields__:
-            require(self, field, field.startswith("antenna") or getattr(self, field) > 0, "positive")
+            value = getattr(self, field)
+            if field.startswith("antenna"):
+                require(
+                    self, field, abs(value) <= FARTHEST_ANTENNA, f"from -{FARTHEST_ANTENNA:g} to {FARTHEST_ANTENNA:g}"
+                )
+            else:
+                require(self, field, 0 < value <= LARGEST, f"positive and at most {LARGEST:g}")
 
 
 class Measurement(NamedTuple):

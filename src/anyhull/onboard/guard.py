@@ -264,7 +264,8 @@ class Guard:
             if set(missing) == self._missing:
                 return []
             self._missing = set(missing)
-            return [self._event("arming", "; ".join(f"{f}: {missing[f]}" for f in missing) or "all checks passed")]
+            details = (detail if f == "arming" else f"{f}: {detail}" for f, detail in missing.items())
+            return [self._event("arming", "; ".join(details) or "all checks passed")]
         return [self._event(f, "cleared") for f in cleared] + [self._event(f, faults[f]) for f in begun]
 
     def _react(self, wanted: Reaction) -> Reaction:

@@ -8,6 +8,11 @@ from typing import Literal
 from anyhull.dynamics import PERIOD
 from anyhull.schema import check_types, require
 
+MOST = {"step": 1.0, "high_command": 1.0, "battery": 1.0, "tilt": 1.57, "fence_margin": 1e5}
+"""Largest values, by field; of the others `LONGEST`, in s or m: beyond it a rule would be none."""
+
+LONGEST = 3600.0
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -70,6 +75,7 @@ class Limits:
     def __post_init__(self) -> None:
         check_types(self)
         for field in self.__dataclass_fields__:
-            value = getattr(self, field)
-            require(self, field, value is None or isinstance(value, str) or value > 0, "positive")
+            value, most = getattr(self, field), MOST.get(field, LONGEST)
+            fits = value is None or isinstance(value, str) or 0 < value <= most
+            require(self, field, fits, f"positive and at most {most:g}")
         require(self, "off_path", self.off_path > self.slow_distance, f"above slow_distance = {self.slow_distance:g}")
