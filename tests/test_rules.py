@@ -648,3 +648,11 @@ def test_a_boat_that_never_gets_to_its_reference_is_handed_over():
     boat.run(60.0)
     assert boat.steps[-1].decision.reaction == "handover"
     assert any("not at the reference 60 s after the approach" in detail for detail in boat.events("no_progress"))
+
+
+def test_turning_is_no_progress_for_a_boat_that_is_away_from_its_reference():
+    command, turning = np.array([0.9, 0.0, 0.0]), [np.array([0.0, 0.0, 3.0 - 0.03 * k]) for k in range(100)]
+    near, away = ProgressMonitor(Limits()), ProgressMonitor(Limits())
+    assert all(near.step(0.1, command, pose, np.array([0.2, 0.0, 0.0])) == "" for pose in turning)
+    said = [away.step(0.1, command, pose, np.array([1.2, 0.0, 0.0])) for pose in turning]
+    assert 59 <= [bool(line) for line in said].index(True) <= 60

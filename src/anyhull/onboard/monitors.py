@@ -189,7 +189,9 @@ class ProgressMonitor:
         away = math.dist(pose[:2], reference[:2])
         turn = abs(float(wrap(pose[2] - reference[2])))
         moved = self._anchor is None or math.dist(pose[:2], self._anchor[:2]) >= li.progress_distance
-        if moved or turn <= self._turned_to - AWAY[1]:
+        # Away from the reference a boat has to move; only near it is turning all that is left to do.
+        turned = away <= AWAY[0] and turn <= self._turned_to - AWAY[1]
+        if moved or turned:
             self._anchor, self._turned_to, self._pushed = pose.copy(), turn, 0.0
         high = float(np.abs(command).max()) >= li.high_command and (away > AWAY[0] or turn > AWAY[1])
         self._pushed = max(0.0, self._pushed + (passed if high else -passed))

@@ -74,6 +74,7 @@ class Invariants:
         self.longest_station = 0.0
         """Longest time of high command without progress by a boat within `STATION` of its reference, s."""
         self._on_station, self._anchor = 0.0, (math.inf, math.inf)
+        self._offset = (0.0, 0.0)
         self._ran_at, self._by_rule = 0.0, False
         self._quiet, self._reported = 0.0, False
 
@@ -134,7 +135,9 @@ class Invariants:
         """Check the true movement under the commands in force, once a period."""
         x, y = (true + error for true, error in zip(self._twin.state[:2], offset, strict=True))
         pushes, auto = self._pushes, self._twin.operator == "auto"
-        if pushes and time - pushes[-1][0] > 5 * PERIOD:
+        jumped = math.dist(offset, self._offset) > 0.1  # to the pilot that is a movement
+        self._offset = offset
+        if pushes and (jumped or time - pushes[-1][0] > 5 * PERIOD):
             pushes.clear()
         away = math.dist((x, y), step.reference[:2])
         turned = abs(wrap(float(step.estimate.pose[2] - step.reference[2])))
