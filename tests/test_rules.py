@@ -656,3 +656,16 @@ def test_turning_is_no_progress_for_a_boat_that_is_away_from_its_reference():
     assert all(near.step(0.1, command, pose, np.array([0.2, 0.0, 0.0])) == "" for pose in turning)
     said = [away.step(0.1, command, pose, np.array([1.2, 0.0, 0.0])) for pose in turning]
     assert 59 <= [bool(line) for line in said].index(True) <= 60
+
+
+def test_a_boat_that_circles_gets_nowhere():
+    monitor, command, said = ProgressMonitor(Limits()), np.array([0.9, 0.0, 0.0]), []
+    for k in range(100):
+        pose = np.array([0.2 * math.cos(0.15 * k), 0.2 * math.sin(0.15 * k), 0.0])
+        said.append(monitor.step(0.1, command, pose, np.array([1.5, 0.0, 0.0])))
+    assert 59 <= [bool(line) for line in said].index(True) <= 60
+    # One that makes 0.1 m/s of headway does not.
+    slow = (np.array([0.01 * k, 0.0, 0.0]) for k in range(200))
+    monitor.reset()
+    ahead = np.array([1.5, 0.0, 0.0])
+    assert all(monitor.step(0.1, command, pose, pose + ahead) == "" for pose in slow)

@@ -52,8 +52,8 @@ class Limits:
     """Command on an axis that counts as high, for `no_progress`."""
     no_progress: float = 6.0
     """Longest time of high command without progress."""
-    progress_distance: float = 0.3
-    """Movement that counts as progress, m."""
+    progress_distance: float = 0.5
+    """Movement within `no_progress` that counts as progress, m: 0.08 m/s."""
     arrival: float = 1.0
     """Largest distance to the last point, m, at which the boat has arrived."""
     stopping_time: float | None = None

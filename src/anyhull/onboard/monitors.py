@@ -179,7 +179,8 @@ class ProgressMonitor:
 
     def reset(self) -> None:
         """Begin anew."""
-        self._anchor: Array | None = None
+        self._track: deque[tuple[float, float, float]] = deque(maxlen=1000)
+        self._time = 0.0
         self._turned_to = math.inf
         self._pushed = 0.0
 
@@ -188,14 +189,19 @@ class ProgressMonitor:
         li = self._limits
         away = math.dist(pose[:2], reference[:2])
         turn = abs(float(wrap(pose[2] - reference[2])))
-        moved = self._anchor is None or math.dist(pose[:2], self._anchor[:2]) >= li.progress_distance
+        # Movement is from where the boat was `no_progress` s ago: one that circles or rocks gets nowhere.
+        self._time += passed
+        self._track.append((self._time, float(pose[0]), float(pose[1])))
+        while self._track[0][0] < self._time - li.no_progress:
+            self._track.popleft()
+        moved = math.dist(pose[:2], self._track[0][1:]) >= li.progress_distance
         # Away from the reference a boat has to move; only near it is turning all that is left to do.
         turned = away <= AWAY[0] and turn <= self._turned_to - AWAY[1]
         if moved or turned:
-            self._anchor, self._turned_to, self._pushed = pose.copy(), turn, 0.0
+            self._turned_to = turn
         high = float(np.abs(command).max()) >= li.high_command and (away > AWAY[0] or turn > AWAY[1])
-        self._pushed = max(0.0, self._pushed + (passed if high else -passed))
-        if self._pushed < li.no_progress:
+        self._pushed = 0.0 if turned else min(max(0.0, self._pushed + (passed if high else -passed)), li.no_progress)
+        if moved or self._pushed < li.no_progress - 1e-6:
             return ""
         return f"{self._pushed:.1f} s of high command, less than {li.progress_distance:g} m of movement"
 
