@@ -175,7 +175,10 @@ def pilot(
         journals.remove(journal)
         # SIGTERM is of a computer that shuts down, SIGINT the operator's own.
         if log.about["ended"] == "SIGTERM" or autopilot.refused:
-            keep_progress(journal, about, autopilot.tracker.progress, log.about["ended"])
+            try:
+                keep_progress(journal, about, autopilot.tracker.progress, log.about["ended"])
+            except (InputError, OSError) as error:  # a full disk: the log is saved, and the next run begins anew
+                printer.say(f"the next run begins at its start: {error}")
         save_killed(out, printer.say)
         # Figure and metrics are of the time on the reference; the log has the whole run.
         followed = log.during(log.about["following"]) if log.about["following"] else None
