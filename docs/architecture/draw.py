@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src" / "anyhull"
 
 ROOMS: dict[str, tuple[str, ...]] = {
-    "ground": ("errors", "files", "backend", "schema"),
+    "ground": ("errors", "files", "backend", "frames", "schema"),
     "boat": ("thrusters", "vessel", "paper"),
     "motion": ("dynamics", "paths", "speeds", "trajectory", "legs", "reference", "mission", "sea", "observation"),
     "pilot": ("controller", "numpy_policy", "policy_file", "pilot"),
@@ -31,7 +31,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 """Each room with its modules or packages, from the ground up."""
 
 PURPOSE = {
-    "ground": "one-line errors, atomic files, arithmetic, typed tables",
+    "ground": "one-line errors, atomic files, arithmetic, frames, typed tables",
     "boat": "vessels and thrusters; the paper's facts",
     "motion": "equations of motion, references, sea, what a policy sees",
     "pilot": "a trained policy as deployed, NumPy only",

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 from anyhull.errors import InputError
+from anyhull.frames import Axes
 from anyhull.schema import check_types, require
-
-Axes = Literal["ned", "enu"]
-"""Axes of a local frame: x north and y east, or x east and y north."""
 
 FARTHEST = 100e3
 """Largest distance of a point from the origin, m."""

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from anyhull.errors import InputError, unknown
+from anyhull.frames import Axes
 from anyhull.legs import Legs
 from anyhull.mission.files import read_plan
-from anyhull.mission.geodesy import Axes, LocalFrame
+from anyhull.mission.geodesy import LocalFrame
 from anyhull.mission.plan import Plan
 from anyhull.mission.resolve import naming, places, reference_of
 from anyhull.mission.survey import Point, check_polygon, inside
