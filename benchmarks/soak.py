@@ -37,9 +37,9 @@ from machine import describe, save
 from anyhull import rounded_rectangle
 from anyhull.cli.controllers import controller
 from anyhull.cli.live import Lines, Printer
-from anyhull.onboard.autopilot import StepRecord
 from anyhull.onboard.fence import Polygon
 from anyhull.onboard.setup import Setup
+from anyhull.onboard.step_record import StepRecord
 from anyhull.twin.faults import Rig, random_faults
 
 BOAT = Path(__file__).parents[1] / "examples" / "boat.toml"

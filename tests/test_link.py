@@ -287,6 +287,7 @@ def test_a_boats_file_holds_link_guard_fence_and_sensors(tmp_path):
         "[fence]\ncorners = [[-5, -5], [5, -5], [5, 5]]\n[sensors]\nantenna_x = 0.3\n"
     )
     setup = Setup.load(file)
+    assert isinstance(setup.link, UDPConfig)
     assert (setup.link.listen, setup.limits.step, setup.sensors.antenna_x) == ("127.0.0.1:5000", 0.2, 0.3)
     assert setup.fence is not None
     assert setup.fence.margin(0, -1) > 0 > setup.fence.margin(0, 3)

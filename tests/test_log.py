@@ -106,7 +106,7 @@ def test_a_log_is_summed_up_drawn_and_written_as_csv(tmp_path, capsys):
     names, numbers = header.split(","), np.array([row.split(",") for row in rows], float)
     np.testing.assert_allclose(numbers[:, names.index("state psi [rad]")], log.state[:, 2], atol=1e-9)
     np.testing.assert_allclose(numbers[:, names.index("command yaw [-]")], log.command[:, 2], atol=1e-9)
-    assert numbers.shape == (len(log.time), 1 + 6 + 6 + 3 + 2 + 3 + 16)
+    assert numbers.shape == (len(log.time), 1 + 6 + 6 + 3 + 2 + 3 + 16 + 18)
     assert main(["log", str(file), "--csv", str(table)]) == 2
     assert "run.csv: must be a new file that ends in .csv" in capsys.readouterr().err
 
@@ -114,7 +114,7 @@ def test_a_log_is_summed_up_drawn_and_written_as_csv(tmp_path, capsys):
 def test_a_log_of_a_killed_run_is_that_of_its_journal(tmp_path, capsys):
     file = tmp_path / "run.jsonl"
     header = json.dumps({"format": JOURNAL_FORMAT, "about": {"vessel": "Test boat"}})
-    rows = [json.dumps([0.1 * k, 0.1 * k, 1, k, *[0.0] * 16]) for k in range(5)]
+    rows = [json.dumps([0.1 * k, 0.1 * k, 1, 1e9, k, *[0.0] * 16, *[None] * 8, [], [], [], []]) for k in range(5)]
     file.write_text("\n".join([header, *rows, '{"event": [1.0, "fence", "0.1 m outside"]}', "damaged"]))
     assert main(["log", str(file), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -30,7 +30,8 @@ HEADER = json.dumps({"format": FORMAT, "about": {"vessel": "Test boat", "mission
 
 
 def period(time, progress=0.0, following=1, latent=()):
-    return json.dumps([time, progress, following, *[0.5] * (COLUMNS - 3), *latent]).encode() + b"\n"
+    arrays = [0.5, -0.5], [], [], list(latent)
+    return json.dumps([time, progress, following, *[0.5] * (COLUMNS - 3), *arrays]).encode() + b"\n"
 
 
 def written(path, *lines, header=HEADER):
@@ -49,7 +50,19 @@ def test_a_journal_holds_the_log_and_loses_only_a_torn_line(tmp_path):
     path = tmp_path / "run.jsonl"
     log, _, _ = run(line(0.5, speed=0.3), Pilot.load("field"), journal=path)
     again = recover(path)
-    for name in ("time", "state", "reference", "command", "current", "latent"):
+    recorded = (
+        "time",
+        "epoch",
+        "state",
+        "reference",
+        "command",
+        "current",
+        "sensors",
+        "thrusters",
+        "dynamics",
+        "latent",
+    )
+    for name in recorded:
         np.testing.assert_array_equal(getattr(again, name), getattr(log, name))
     assert again.latent is not None
     assert again.latent.shape == (len(log.time), 16)
@@ -60,8 +73,8 @@ def test_a_journal_holds_the_log_and_loses_only_a_torn_line(tmp_path):
     lines = data.splitlines(keepends=True)
     periods = sum(entry.startswith(b"[") for entry in lines)
     assert periods == len(log.time)
-    # A period is 400 bytes with a latent of 16: a day is 350 MB.
-    assert max(map(len, lines[1:])) < 450
+    # A period is 650 bytes with a latent of 16: a day is 560 MB.
+    assert max(map(len, lines[1:])) < 700
     torn = written(tmp_path / "torn.jsonl", data[: data.rindex(b"\n[") + 30], header=b"")
     assert len(recover(torn).time) == periods - 1
 
@@ -113,7 +126,7 @@ def test_a_journal_without_a_header_holds_nothing(tmp_path, content):
 
 def test_a_journal_of_another_format_or_none_is_refused_in_one_line(tmp_path):
     path = written(tmp_path / "run.jsonl", header=b'{"format":2,"about":{}}\n')
-    with pytest.raises(InputError, match=r"run\.jsonl: format = 2: must be 3"):
+    with pytest.raises(InputError, match=r"run\.jsonl: format = 2: must be 4"):
         recover(path)
     with pytest.raises(InputError, match=r"no\.jsonl: cannot be read"):
         recover(tmp_path / "no.jsonl")
@@ -280,7 +293,7 @@ def test_a_journal_in_use_is_kept_and_one_that_cannot_be_read_is_set_aside(tmp_p
     assert "run-killed-1.jsonl: holds no period; renamed to" in said[-1]
     written(out.with_suffix(".jsonl"), header=b'{"format":2,"about":{}}\n')
     assert set_aside(out, said.append) is None
-    assert said[-1].endswith("run-killed-2.jsonl: format = 2: must be 3, which this version reads; the file is kept")
+    assert said[-1].endswith("run-killed-2.jsonl: format = 2: must be 4, which this version reads; the file is kept")
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["run-killed-1.damaged", "run-killed-2.jsonl"]
 

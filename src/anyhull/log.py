@@ -17,12 +17,27 @@ from anyhull.backend import Array, wrap
 from anyhull.errors import InputError
 from anyhull.files import atomic_write
 from anyhull.schema import shown
+from anyhull.vessel import Normalized
 
 FORMAT = 1
 """Version of the file format."""
 
 SHAPES = {"time": (), "state": (6,), "reference": (6,), "command": (3,), "current": (2,), "force": (3,)}
-OPTIONAL = ("latent", "estimate")
+OPTIONAL = ("latent", "estimate", "epoch", "thrusters", "angles", "dynamics", "sensors")
+FIXED = {"estimate": (6,), "epoch": (), "dynamics": (18,), "sensors": (8,)}
+"""Shapes of a row of those that have a fixed one."""
+SENSORS = (
+    "fix time [s]",
+    "fix x [m]",
+    "fix y [m]",
+    "fix std [m]",
+    "heading [rad]",
+    "gyro [rad/s]",
+    "acceleration x [m/s2]",
+    "acceleration y [m/s2]",
+)
+"""Columns of the sensors' measurements; the time of a fix is in the boat's clock."""
+MOTION = ("x [m]", "y [m]", "psi [rad]", "u [m/s]", "v [m/s]", "r [rad/s]")
 AXES = ("surge [-]", "sway [-]", "yaw [-]")
 """Columns of what is a fraction of the actuator limits."""
 
@@ -78,6 +93,16 @@ class Log:
     """Vessel, controller, sea and seed of the run."""
     estimate: Array | None = None
     """The estimated state if the run had an estimator, (n, 6)."""
+    epoch: Array | None = None
+    """Absolute time, s since 1970 UTC by the computer's clock, (n,)."""
+    thrusters: Array | None = None
+    """Commands of the thrusters in [-1, 1], (n, thrusters)."""
+    angles: Array | None = None
+    """Directions of the thrusters from the bow toward positive sway, rad, (n, thrusters)."""
+    dynamics: Array | None = None
+    """The controller's estimate of the nine components e, then their spreads (`anyhull.pilot.Dynamics`), (n, 18)."""
+    sensors: Array | None = None
+    """The last measurement of each sensor in the period, by `SENSORS`; NaN where there is none; (n, 8)."""
 
     @property
     def estimated(self) -> Log:
@@ -130,14 +155,24 @@ class Log:
     def save_csv(self, path: str | Path) -> Path:
         """Write one line for each period, with the columns' units in the header; never over another file."""
         path, columns = Path(path), {"time [s]": self.time}
-        motion = ("x [m]", "y [m]", "psi [rad]", "u [m/s]", "v [m/s]", "r [rad/s]")
-        for name, units in (("state", motion), ("reference", motion), ("estimate", motion), ("command", AXES)):
+        if self.epoch is not None:
+            columns["epoch [s]"] = self.epoch
+        e = (f"{kind}{name}" for kind in ("", "spread ") for name in Normalized._fields)
+        for name, units in (
+            ("state", MOTION),
+            ("reference", MOTION),
+            ("estimate", MOTION),
+            ("command", AXES),
+            ("sensors", SENSORS),
+            ("dynamics", e),
+        ):
             if (array := getattr(self, name)) is not None:
                 columns |= {f"{name} {unit}": array[:, i] for i, unit in enumerate(units)}
         columns |= {f"current {unit}": self.current[:, i] for i, unit in enumerate(("x [m/s]", "y [m/s]"))}
         columns |= {f"force {unit}": self.force[:, i] for i, unit in enumerate(AXES)}
-        if self.latent is not None:
-            columns |= {f"latent {i} [-]": self.latent[:, i] for i in range(self.latent.shape[1])}
+        for name, unit in (("thrusters", "-"), ("angles", "rad"), ("latent", "-")):
+            if (array := getattr(self, name)) is not None:
+                columns |= {f"{name} {i} [{unit}]": array[:, i] for i in range(array.shape[1])}
         if path.exists():
             raise InputError(f"{path}: exists, and a record is never replaced: give another path")
         with atomic_write(path) as temporary:
@@ -163,10 +198,11 @@ class Log:
             raise InputError(f"{path}: format = {shown(version)}: must be {FORMAT}, which this version reads")
         rows = content["time"].shape[:1]
         for name, array in content.items():
-            shape = SHAPES.get(name, (6,) if name == "estimate" else array.shape[-1:])
+            shape = SHAPES.get(name, FIXED.get(name, array.shape[-1:]))
             if array.shape != (*rows, *shape) or rows in ((), (0,)):
                 raise InputError(f"{path}: {name} has shape {array.shape}: must be (n, {', '.join(map(str, shape))})")
-            if not (array.dtype == np.float64 and (np.abs(array) <= LARGEST_VALUE).all()):
+            within = np.abs(np.nan_to_num(array, nan=0.0) if name == "sensors" else array) <= LARGEST_VALUE
+            if not (array.dtype == np.float64 and within.all()):
                 raise InputError(f"{path}: {name} must hold double-precision numbers up to {LARGEST_VALUE:g}")
         if (np.diff(content["time"]) < 0).any():
             raise InputError(f"{path}: time runs backward: must not decrease from row to row")
@@ -207,9 +243,10 @@ class Recorder:
         return len(self._rows)
 
     def add(self, **row: Any) -> None:
-        """Record one control period; a latent that is None or empty is omitted."""
-        latent = row.pop("latent", None)
-        self._rows.append(row if latent is None or not np.size(latent) else row | {"latent": np.array(latent)})
+        """Record one control period; what is None or empty is omitted."""
+        self._rows.append(
+            {name: np.array(value) for name, value in row.items() if value is not None and np.size(value)}
+        )
 
     def log(self, about: dict[str, Any]) -> Log:
         """The run so far. A missing field is zero; an optional field is None unless every row has it."""

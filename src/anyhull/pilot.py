@@ -56,6 +56,11 @@ class Dynamics(NamedTuple):
     force: Array | None
     """Wind and wave force in the body frame as fractions of the actuator limits, (3,)."""
 
+    @property
+    def components(self) -> Array:
+        """The components, then their spreads, (18,)."""
+        return np.concatenate([self.e, self.spread])
+
 
 class Parts(NamedTuple):
     """The modules of a policy of any kind; a module that the kind lacks is empty or None."""

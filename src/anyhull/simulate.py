@@ -64,7 +64,8 @@ def simulate(
         if command.shape != (3,) or not (np.abs(command) <= 1 + 1e-9).all():
             raise InputError(f"command = {command}: a controller must return three numbers in [-1, 1]")
         row = {"state": boat, "reference": window[0], "command": command, "current": current, "force": force}
-        recorder.add(time=t, **row, latent=getattr(controller, "latent", None))
+        dynamics = getattr(getattr(controller, "dynamics", None), "components", None)
+        recorder.add(time=t, **row, latent=getattr(controller, "latent", None), dynamics=dynamics)
         commands = [tuple(float(value) for value in command), *commands[:-1]]
         forces = [tuple(c + f for c, f in zip(tau, force, strict=True)) for tau in delayed(commands, delay, parts)]
         boat = step(boat, forces, e, current, drag)

@@ -21,8 +21,9 @@ from rich.table import Table
 from rich.text import Text
 
 from anyhull.backend import Array, wrap
-from anyhull.onboard.autopilot import Autopilot, StepRecord
+from anyhull.onboard.autopilot import Autopilot
 from anyhull.onboard.guard import Event
+from anyhull.onboard.step_record import StepRecord
 
 REFRESH = 0.25
 """Time between two updates, in s of the boat's time."""

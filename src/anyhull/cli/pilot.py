@@ -44,11 +44,12 @@ from anyhull.vessel import Vessel
 
 if TYPE_CHECKING:
     from anyhull.cli.records import Say
-    from anyhull.onboard.autopilot import Autopilot, StepRecord
-    from anyhull.onboard.links.udp import UDP
+    from anyhull.onboard.autopilot import Autopilot
+    from anyhull.onboard.links import ConfiguredLink
     from anyhull.onboard.recorder import Unfinished
+    from anyhull.onboard.step_record import StepRecord
 
-HOUR, DAY = 17 * 2**20, 400 * 2**20
+HOUR, DAY = 25 * 2**20, 600 * 2**20
 """Size of the record of an hour and of a day, bytes."""
 
 SILENT_PERIODS = 600
@@ -126,7 +127,7 @@ def pilot(
     with ExitStack() as stack:
         printer = Printer()
         stack.callback(printer.close)
-        link = open_link(setup.link, "pilot", listen, peer)
+        link = open_link(setup.link, "pilot", listen, peer, chosen.frame)
         stack.callback(link.close)
         resume = _resumed(set_aside(out, printer.say), chosen, from_start, printer.say)
         save_killed(out, printer.say, AT_ONCE)
@@ -139,7 +140,7 @@ def pilot(
             approach=Approach(chosen.approach_speed, chosen.approach_distance),
             resume=resume,
             # A mission that has begun goes on, with a record of its newest part.
-            checks=() if resume else (lambda: _no_room(out, HOUR),),
+            checks=(link.unready, *(() if resume else (lambda: _no_room(out, HOUR),))),
             default_fence=True,
         )
         warn(setup.vessel, chosen.reference, steering, printer.say)
@@ -170,7 +171,7 @@ def pilot(
         if not len(log.time):
             if not resume:
                 journals.remove(journal)
-            raise InputError(f"{link.peer}: no state received; {silence.hint()}")
+            raise InputError(f"{link.peer}: no state received; {link.hint()}")
         files = {"log": str(save_log(log, out, printer.say))}
         journals.remove(journal)
         # SIGTERM is of a computer that shuts down, SIGINT the operator's own.
@@ -248,20 +249,14 @@ def _resumed(last: Unfinished | None, mission: Mission, from_start: bool, say: S
 class Silence:
     """Says what to look at while nothing is heard from the boat."""
 
-    def __init__(self, link: UDP, say: Say) -> None:
+    def __init__(self, link: ConfiguredLink, say: Say) -> None:
         self._link, self._say, self._periods = link, say, 0
 
     def note(self, step: StepRecord | None) -> None:
         """Count a period, which has a record once the boat has been heard."""
         self._periods += step is None
         if step is None and self._periods % SILENT_PERIODS == SILENT_PERIODS // 10:
-            self._say(f"no messages from {self._link.peer} yet: {self.hint()}")
-
-    def hint(self) -> str:
-        """What to look at."""
-        if self._link.rejected["not authentic"]:
-            return "messages were not authentic: check that both ends have the same key"
-        return f"check that the boat runs and sends to {self._link.address}"
+            self._say(f"no messages from {self._link.peer} yet: {self._link.hint()}")
 
 
 class _Signals:

@@ -115,6 +115,18 @@ class Allocator:
         return float(wrap(angle + max(-most, min(wrap(math.atan2(f_y, f_x) - angle), most))))
 
 
+class NoAllocator:
+    """For a boat that allocates by itself: it is sent the body force alone."""
+
+    def reset(self) -> None:
+        """Nothing to reset."""
+
+    def allocate(self, force: ArrayLike) -> Allocation:
+        """The body force (N, N, N·m), of which nothing is known to be missing."""
+        none, demand = np.zeros(0), np.asarray(force, dtype=np.float64)
+        return Allocation(none, none, none, demand, np.zeros(3))
+
+
 class _Problem:
     """The least squares of one layout, with each thruster's axis at an angle or, as None, free to turn."""
 

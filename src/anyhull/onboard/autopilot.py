@@ -18,7 +18,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -29,20 +28,17 @@ from anyhull.onboard.allocation import Allocation
 from anyhull.onboard.checks import KNOWN, Fault, dynamics_range, latent_range
 from anyhull.onboard.estimator import Estimate, Estimator
 from anyhull.onboard.event_log import EventLog
-from anyhull.onboard.fence import around
-from anyhull.onboard.guard import Decision, Guard
+from anyhull.onboard.fence import around, stopping_time
+from anyhull.onboard.guard import Guard
 from anyhull.onboard.joining import Approach
-from anyhull.onboard.limits import Limits
 from anyhull.onboard.messages import MAX_INTEGER, Command, Message, Status
 from anyhull.onboard.monitors import ProgressMonitor
+from anyhull.onboard.odometry import OdometryMonitor
 from anyhull.onboard.setup import Setup
+from anyhull.onboard.step_record import StepRecord
 from anyhull.onboard.tracker import Phase, Tracker
 from anyhull.onboard.vehicle import Vehicle
 from anyhull.reference import Reference
-from anyhull.vessel import Vessel
-
-MAX_STOPPING_TIME = 20.0
-"""Stopping distance over speed of a vessel with hardly any damping, s."""
 
 FENCE_LENGTHS = 5.0
 """Least distance of the default fence from the mission, in lengths of the boat."""
@@ -52,27 +48,6 @@ JOIN_LIMIT = 60.0
 
 RUNNING = ("run", "hold", "failsafe")
 """Reactions of the guard in which the boat follows its commands."""
-
-
-class StepRecord(NamedTuple):
-    """Inputs and outputs of one period."""
-
-    time: float
-    """s, in the boat's clock."""
-    phase: Phase
-    progress: float
-    """Time of the reference, s; negative while leading in."""
-    estimate: Estimate
-    reference: Array
-    """(x, y, psi, u, v, r) of the reference."""
-    decision: Decision
-    allocation: Allocation
-    command: Command
-    """The message to send."""
-    latent: Array | None
-    """The controller's latent where it has one."""
-    compute_time: float
-    """Of the controller, s."""
 
 
 class Autopilot:
@@ -99,14 +74,14 @@ class Autopilot:
         boat's file has none.
         """
         vessel, limits = setup.vessel, setup.limits
-        if not vessel.thrusters:
+        if not vessel.thrusters and setup.link.command == "thrusters":
             hint = "the loop on a boat needs a layout; docs/vessels.md describes it"
             raise InputError(f"{vessel.name}: thrusters is missing: {hint}")
         self.setup, self.controller, self.reference = setup, controller, reference
         self.event_log = EventLog()
         self.vehicle = Vehicle(setup, self.event_log)
         ranges = latent_range(controller), dynamics_range(controller)
-        self.guard = Guard(limits, setup.fence, *ranges, _stopping_time(vessel, limits))
+        self.guard = Guard(limits, setup.fence, *ranges, stopping_time(vessel, limits))
         self.tracker = Tracker(
             reference,
             limits,
@@ -142,8 +117,8 @@ class Autopilot:
         return self.tracker.phase
 
     @property
-    def estimator(self) -> Estimator:
-        """The estimator of the boat's state."""
+    def estimator(self) -> Estimator | OdometryMonitor:
+        """The source of the boat's state."""
         return self.vehicle.estimator
 
     @property
@@ -215,10 +190,23 @@ class Autopilot:
         self.event_log.counts["stop"] += before in RUNNING and decision.reaction in ("ramp", "handover")
         vehicle.record_estimator(at)
         self.event_log.clear_inactive(at)
-        sent, latent = self._command(at, allocation), _latent(self.controller)
+        engaged = decision.reaction != "handover" or self.commanding
+        sent, latent = self._command(at, allocation, decision.command, engaged), _latent(self.controller)
         vehicle.echo.sent(sent, now)
-        timing = (at, self.phase, self.tracker.progress)
-        return StepRecord(*timing, estimate, window[0], decision, allocation, sent, latent, compute_time)
+        return StepRecord(
+            at,
+            self.phase,
+            self.tracker.progress,
+            estimate,
+            window[0],
+            decision,
+            allocation,
+            sent,
+            latent,
+            compute_time,
+            dynamics=getattr(dynamics, "components", None),
+            sensors=vehicle.take_measurements(),
+        )
 
     def rearm(self) -> bool:
         """Take the boat back after a failsafe or a handover, with all thrusters; whether no fault was in the way."""
@@ -243,7 +231,7 @@ class Autopilot:
         if not math.isfinite(at := self.vehicle.clock.at(now)):
             return None
         self.vehicle.allocator.reset()
-        return self._command(at, self.vehicle.allocator.allocate(np.zeros(3)))
+        return self._command(at, self.vehicle.allocator.allocate(np.zeros(3)), np.zeros(3), False)
 
     def _start_again(self, reaction: str) -> None:
         """Forget what was before the boat followed its commands."""
@@ -251,10 +239,11 @@ class Autopilot:
         self.controller.reset()
         self._progress_monitor.reset()
 
-    def _command(self, at: float, allocation: Allocation) -> Command:
+    def _command(self, at: float, allocation: Allocation, wrench: Array, engaged: bool) -> Command:
         self._seq += 1
         thrusters, angles = (tuple(values.tolist()) for values in (allocation.commands, allocation.angles))
-        return Command(self._session, self._seq - 1, at, thrusters, angles)
+        surge, sway, yaw = wrench.tolist()
+        return Command(self._session, self._seq - 1, at, thrusters, angles, (surge, sway, yaw), engaged)
 
     def _window(self, at: float, estimate: Estimate, reaction: str) -> Array:
         """The reference for the coming period."""
@@ -328,11 +317,3 @@ def _latent(controller: Controller | None) -> Array | None:
     """The controller's latent; None where it has none."""
     latent = getattr(controller, "latent", None)
     return latent if latent is not None and np.size(latent) else None
-
-
-def _stopping_time(vessel: Vessel, limits: Limits) -> float:
-    """The stopping distance over the speed, s: half a ramp, and the time constant of the damping in surge."""
-    if limits.stopping_time is not None:
-        return limits.stopping_time
-    rate = vessel.effective().inv_tau_u
-    return limits.ramp / 2 + (min(1 / rate, MAX_STOPPING_TIME) if rate > 0 else MAX_STOPPING_TIME)

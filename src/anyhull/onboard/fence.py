@@ -10,14 +10,19 @@ from typing import Protocol
 import numpy as np
 
 from anyhull.backend import Array
+from anyhull.onboard.limits import Limits
 from anyhull.reference import Reference
 from anyhull.schema import check_types, require
+from anyhull.vessel import Vessel
 
 Point = tuple[float, float]
 
 
 MOST_CORNERS = 500
 """Of a polygon."""
+
+MAX_STOPPING_TIME = 20.0
+"""Stopping distance over speed of a vessel with hardly any damping, s."""
 
 
 class Fence(Protocol):
@@ -124,3 +129,11 @@ def _cross(a: Point, b: Point, c: Point, d: Point) -> bool:
         return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
     return turn(a, b, c) * turn(a, b, d) < 0 and turn(c, d, a) * turn(c, d, b) < 0
+
+
+def stopping_time(vessel: Vessel, limits: Limits) -> float:
+    """The stopping distance over the speed, s: half a ramp, and the time constant of the damping in surge."""
+    if limits.stopping_time is not None:
+        return limits.stopping_time
+    rate = vessel.effective().inv_tau_u
+    return limits.ramp / 2 + (min(1 / rate, MAX_STOPPING_TIME) if rate > 0 else MAX_STOPPING_TIME)

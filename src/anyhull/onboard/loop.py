@@ -18,10 +18,11 @@ from typing import Any
 
 from anyhull.dynamics import PERIOD
 from anyhull.log import Log
-from anyhull.onboard.autopilot import Autopilot, StepRecord
+from anyhull.onboard.autopilot import Autopilot
 from anyhull.onboard.guard import Event
 from anyhull.onboard.links import Link, Received
 from anyhull.onboard.recorder import RunRecorder
+from anyhull.onboard.step_record import StepRecord
 
 ZERO_COMMANDS = 3
 """Zero commands sent at the end: a datagram may be lost."""

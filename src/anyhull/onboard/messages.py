@@ -37,6 +37,15 @@ RANGES: dict[str, tuple[float, float]] = {
     "battery.charge": (0.0, 1.0),
     "tilt.roll": (-math.pi, math.pi),
     "tilt.pitch": (-math.pi, math.pi),
+    "odometry.x": (-1e6, 1e6),
+    "odometry.y": (-1e6, 1e6),
+    "odometry.psi": (-2 * TURN, 2 * TURN),
+    "odometry.u": (-100.0, 100.0),
+    "odometry.v": (-100.0, 100.0),
+    "odometry.r": (-20.0, 20.0),
+    "odometry.std": (0.0, 1e6),
+    "status.wrench": (-1.0, 1.0),
+    "command.wrench": (-1.0, 1.0),
     "command.thrusters": (-1.0, 1.0),
     "command.angles": (-2 * TURN, 2 * TURN),
 }
@@ -100,6 +109,28 @@ class Acceleration(Message):
 
 
 @dataclass(frozen=True)
+class Odometry(Message):
+    """A finished estimate of the state, by a filter on the boat: in place of the sensors' messages; boat to pilot."""
+
+    x: float
+    """Of the centre of gravity in the local inertial frame, m."""
+    y: float
+    """m."""
+    psi: float
+    """From x toward y, rad."""
+    u: float
+    """Velocity over ground in the body frame, m/s."""
+    v: float
+    """m/s."""
+    r: float
+    """Yaw rate, rad/s."""
+    std: tuple[float, float, float, float, float, float] | None = None
+    """Standard deviations of the six, where the filter gives them."""
+    health: Literal["ok", "dead reckoning", "lost"] = "ok"
+    """What the filter says of itself."""
+
+
+@dataclass(frozen=True)
 class Status(Message):
     """The state of the boat's control board, boat to pilot."""
 
@@ -112,6 +143,8 @@ class Status(Message):
     thrust: tuple[float, ...] | None = None
     """What each thruster gives by its own measurement (current or speed of the motor), as a fraction of its largest
     thrust in that direction; None where no thruster is measured."""
+    wrench: tuple[float, float, float] | None = None
+    """The body wrench in force, as in `Command`, of a boat that allocates by itself."""
 
 
 @dataclass(frozen=True)
@@ -157,11 +190,15 @@ class Command(Message):
     """In [-1, 1], in the order of the vessel's file."""
     angles: tuple[float, ...]
     """Direction of each thruster from the bow toward positive sway, rad; of use to azimuths alone."""
+    wrench: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """The same as a body wrench: surge, sway and yaw as fractions of the vessel's limits, in [-1, 1]."""
+    engaged: bool = True
+    """Whether the pilot steers; false once it has handed the boat over, with the thrusters at zero."""
 
 
 TYPES: dict[str, type[Message]] = {
     kind.__name__.lower(): kind
-    for kind in (Position, Heading, Gyro, Acceleration, Status, Battery, Leak, Tilt, Operator, Command)
+    for kind in (Position, Heading, Gyro, Acceleration, Odometry, Status, Battery, Leak, Tilt, Operator, Command)
 }
 """Messages by their `type`."""
 

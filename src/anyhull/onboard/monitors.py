@@ -65,14 +65,16 @@ class CommandEcho:
         self._confirmed = max(self._confirmed, accepted[-1][1])
         if status.stopped:
             return
-        values = np.array([command.thrusters for command, _ in accepted])
-        if values.shape[1] != len(status.thrusters):
-            self.mismatch = f"{len(status.thrusters)} thrusters reported, {values.shape[1]} commanded"
+        wrench = status.wrench is not None
+        given = np.array(status.wrench if wrench else status.thrusters)
+        values = np.array([command.wrench if wrench else command.thrusters for command, _ in accepted])
+        if values.shape[1] != len(given):
+            self.mismatch = f"{len(given)} thrusters reported, {values.shape[1]} commanded"
             return
-        given = np.array(status.thrusters)
         beyond = np.maximum(values.min(axis=0) - given, given - values.max(axis=0)) > ECHO_TOLERANCE
         for i in np.flatnonzero(beyond):
-            self.mismatch = f"thruster {i} at {given[i]:.2f}, commanded {values[-1, i]:.2f}"
+            name = ("surge", "sway", "yaw")[i] if wrench else f"thruster {i}"
+            self.mismatch = f"{name} at {given[i]:.2f}, commanded {values[-1, i]:.2f}"
 
     def uplink(self, now: float) -> str:
         """The reason why commands do not act on the boat at the caller's time `now`, or empty."""

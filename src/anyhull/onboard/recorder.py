@@ -1,42 +1,54 @@
 """The record of a run: a journal while it lasts, and the log that is made of it.
 
-A journal has one line for each period, [time, progress, following, state, reference, command, current, latent] without
-the inner brackets, one for each event, and every ten seconds one with the loop's statistics. The first line of a
-segment describes the run, and the last line of the journal says how the run ended; where that is missing, the pilot was
-killed.
+A journal has one line for each period: an array of time, progress, following, epoch, state (6), reference (6), command
+(3), current (2) and sensors (8, null where there is no measurement), followed by four arrays: the thrusters' commands,
+the angles of azimuths, the dynamics estimate and the latent, each empty where there is none. There is one line for each
+event, and every ten seconds one with the loop's statistics. The first line of a segment describes the run, and the last
+line of the journal says how the run ended; where that is missing, the pilot was killed.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import tempfile
+import time
 from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from anyhull.backend import Array
 from anyhull.errors import InputError, RunError
 from anyhull.files import atomic_write
 from anyhull.log import Log
 from anyhull.onboard import journal
-from anyhull.onboard.autopilot import Autopilot, StepRecord
+from anyhull.onboard.autopilot import Autopilot
 from anyhull.onboard.event_log import CAPACITY
 from anyhull.onboard.journal import Journal
+from anyhull.onboard.step_record import StepRecord
 from anyhull.schema import FieldError
 
-FORMAT = 3
+FORMAT = 4
 """Version of the file format."""
 
-COLUMNS = 20
-"""Numbers of a period before the latent."""
+COLUMNS, MEASURED = 29, 21
+"""Numbers of a period before its arrays, and the first of them that may be missing: the sensors'."""
 
-LARGEST = 1e9
-"""Largest number of a period; a larger one is damage."""
+ARRAYS = ("thrusters", "angles", "dynamics", "latent")
+"""Arrays of a period."""
 
-PERIOD_LINE = "[%.3f,%.3f,%d" + ",%.7g" * (COLUMNS - 3)
+LARGEST_ARRAY = 1000
+"""Numbers of one of them."""
+
+LARGEST = 1e11
+"""Largest number of a period, as of a time in a message; a larger one is damage."""
+
+PERIOD_LINE = "[%.3f,%.3f,%d,%.3f" + ",%.7g" * (MEASURED - 4)
 
 
 def describe(autopilot: Autopilot) -> dict[str, Any]:
@@ -51,6 +63,7 @@ class RunRecorder:
     def __init__(self, autopilot: Autopilot, path: Path | None = None, about: dict[str, Any] | None = None) -> None:
         """`about` is added to the description of the run."""
         self._autopilot = autopilot
+        self._azimuths = any(thruster.kind == "azimuth" for thruster in autopilot.setup.vessel.thrusters)
         self._began: float | None = None
         self._events = autopilot.event_log.total
         self._dropped = self._invalid = 0
@@ -77,12 +90,16 @@ class RunRecorder:
         # Before "under way" the boat holds its start; while it is stopped, the reference waits.
         following = step.phase == "under way" and step.decision.reaction in ("run", "hold")
         parts = (step.estimate.state, step.reference, step.decision.command, step.estimate.current)
-        numbers = (now - self._began, step.progress, following, *(n for part in parts for n in part.tolist()))
+        timing = (now - self._began, step.progress, following, time.time())
+        numbers = (*timing, *(n for part in parts for n in part.tolist()))
         if not all(abs(number) <= LARGEST for number in numbers):
             self._invalid += 1
             return
-        latent = step.latent if step.latent is not None and np.isfinite(step.latent).all() else ()
-        self._journal.write(((PERIOD_LINE % numbers) + "".join(f",{n:.7g}" for n in latent) + "]\n").encode())
+        sensors = "".join(f",{n:.9g}" if abs(n) <= LARGEST else ",null" for n in step.sensors.tolist())
+        angles = step.command.angles if self._azimuths else None
+        arrays = (step.command.thrusters, angles, step.dynamics, step.latent)
+        rest = "".join(f",[{','.join(f'{n:.6g}' for n in _finite(array))}]" for array in arrays)
+        self._journal.write(f"{PERIOD_LINE % numbers}{sensors}{rest}]\n".encode())
 
     def note(self, statistics: dict[str, float]) -> None:
         """Record the loop's statistics so far."""
@@ -113,13 +130,13 @@ class RunRecorder:
             self._folder.cleanup()
         return log
 
-    def _report(self, time: float) -> None:
+    def _report(self, at: float) -> None:
         """Record what has happened to the journal."""
         log = self._autopilot.event_log
         for report in self._journal.reports():
-            log.record(time, "journal", report)
+            log.record(at, "journal", report)
         if (dropped := self.dropped) > self._dropped:
-            log.record(time, "journal lines dropped", "", dropped - self._dropped)
+            log.record(at, "journal lines dropped", "", dropped - self._dropped)
             self._dropped = dropped
 
     def _write_events(self) -> None:
@@ -184,8 +201,8 @@ class _Rows:
         self.ended = ""
         self.loop: dict[str, Any] = {}
         # A day is 864 000 periods: arrays of numbers, no objects.
-        self.numbers, self._latent = array("d"), array("d")
-        self._rows, self._width = 0, 0
+        self.numbers, self._arrays = array("d"), {name: array("d") for name in ARRAYS}
+        self._rows, self._widths = 0, [0] * len(ARRAYS)
 
     def read(self, segment: Path) -> None:
         """Take the lines of a segment, up to the first damaged one."""
@@ -202,10 +219,13 @@ class _Rows:
                     if version != FORMAT:
                         raise FieldError("format", version, f"{FORMAT}, which this version reads")
                     self.about = self.about or about
-                case [*numbers] if number and self._is_period(numbers):
-                    self.numbers.extend(numbers[:COLUMNS])
-                    self._latent.extend(numbers[COLUMNS:])
-                    self._width = self._width or len(numbers) - COLUMNS
+                case [*values] if number and self._is_period(values):
+                    self.numbers.extend(math.nan if value is None else value for value in values[:COLUMNS])
+                    for numbers, more in zip(self._arrays.values(), values[COLUMNS:], strict=True):
+                        numbers.extend(more)
+                    self._widths = [
+                        width or len(more) for width, more in zip(self._widths, values[COLUMNS:], strict=True)
+                    ]
                     self._rows += 1
                 case {"event": [int() | float(), str(), str()] as event} if number:
                     self.events.append(event)
@@ -216,34 +236,52 @@ class _Rows:
                 case _:
                     return
 
-    def _is_period(self, numbers: list[Any]) -> bool:
+    def _is_period(self, values: list[Any]) -> bool:
         """Whether the values are those of a period, which does not precede the last one."""
-        extra = len(numbers) - COLUMNS
+        arrays = values[COLUMNS:]
         return (
-            (extra == 0 or (extra > 0 and (self._rows == 0 or extra == self._width)))
-            and all(type(n) in (float, int) and -LARGEST <= n <= LARGEST for n in numbers)
-            and (not self.numbers or numbers[0] >= self.numbers[-COLUMNS])
+            len(arrays) == len(ARRAYS)
+            and all(isinstance(more, list) and len(more) <= LARGEST_ARRAY for more in arrays)
+            and all(len(more) in (0, width or len(more)) for more, width in zip(arrays, self._widths, strict=True))
+            and all(_is_number(n) for n in chain(values[:MEASURED], *arrays))
+            and all(n is None or _is_number(n) for n in values[MEASURED:COLUMNS])
+            and (not self.numbers or values[0] >= self.numbers[-COLUMNS])
         )
 
     def log(self, about: dict[str, Any]) -> Log:
-        """The periods as a log; the latent only if every one of them has it."""
+        """The periods as a log; each array only if every period has it."""
         table = np.asarray(self.numbers).reshape(-1, COLUMNS)
-        time, following = table[:, 0], table[:, 2] > 0
+        when, following = table[:, 0], table[:, 2] > 0
         edges = np.flatnonzero(np.diff(following, prepend=False, append=False))
-        stretches = np.stack([time[edges[::2]], time[edges[1::2] - 1]], axis=1).tolist()
-        latent = np.asarray(self._latent)
-        complete = self._rows > 0 and latent.size == self._rows * self._width > 0
+        stretches = np.stack([when[edges[::2]], when[edges[1::2] - 1]], axis=1).tolist()
         progress = {"progress": float(table[-1, 1])} if self._rows else {}
+        arrays = {
+            name: np.asarray(numbers).reshape(self._rows, width)
+            for (name, numbers), width in zip(self._arrays.items(), self._widths, strict=True)
+            if len(numbers) == self._rows * width > 0
+        }
         return Log(
-            time=time,
-            state=table[:, 3:9],
-            reference=table[:, 9:15],
-            command=table[:, 15:18],
-            current=table[:, 18:20],
+            time=when,
+            epoch=table[:, 3],
+            state=table[:, 4:10],
+            reference=table[:, 10:16],
+            command=table[:, 16:19],
+            current=table[:, 19:21],
+            sensors=table[:, MEASURED:],
             force=np.zeros((self._rows, 3)),
-            latent=latent.reshape(self._rows, self._width) if complete else None,
+            **arrays,
             about=self.about | progress | {"ended": self.ended, "following": stretches, "loop": self.loop} | about,
         )
+
+
+def _finite(values: Sequence[float] | Array | None) -> Sequence[float]:
+    """The numbers of an array, or none where one of them is not finite."""
+    numbers = [] if values is None else [float(value) for value in values]
+    return numbers if all(abs(number) <= LARGEST for number in numbers) else []
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (float, int) and -LARGEST <= value <= LARGEST
 
 
 def _entries(lines: Iterable[bytes]) -> Iterator[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ from anyhull.files import read_toml
 from anyhull.onboard.fence import Circle, Fence, Polygon
 from anyhull.onboard.filter import Sensors
 from anyhull.onboard.limits import Limits
+from anyhull.onboard.links.link import LinkConfig
+from anyhull.onboard.links.opening import read_link
 from anyhull.onboard.links.udp import UDPConfig
 from anyhull.schema import decode
 from anyhull.vessel import Vessel
@@ -21,7 +23,7 @@ class Setup:
     """The configuration of the loop on one boat."""
 
     vessel: Vessel
-    link: UDPConfig = field(default_factory=UDPConfig)
+    link: LinkConfig = field(default_factory=UDPConfig)
     """`[link]`."""
     limits: Limits = field(default_factory=Limits)
     """`[guard]`."""
@@ -41,18 +43,13 @@ class Setup:
         try:
             return Setup(
                 vessel,
-                _link(table.get("link", {}), path.parent),
+                read_link(table.get("link", {}), path.parent),
                 decode(Limits, table.get("guard", {}), "guard"),
                 _fence(table["fence"]) if "fence" in table else None,
                 decode(Sensors, table.get("sensors", {}), "sensors"),
             )
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
-
-
-def _link(table: Any, folder: Path) -> UDPConfig:
-    link = decode(UDPConfig, table, "link")
-    return link if link.key is None else replace(link, key=str(folder / link.key))
 
 
 def _fence(table: Any) -> Fence:

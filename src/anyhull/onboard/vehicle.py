@@ -8,7 +8,8 @@ from collections import Counter
 import numpy as np
 
 from anyhull.backend import Array
-from anyhull.onboard.allocation import Allocator
+from anyhull.log import SENSORS
+from anyhull.onboard.allocation import Allocator, NoAllocator
 from anyhull.onboard.checks import Fault
 from anyhull.onboard.clock import ClockSync, SequenceCheck
 from anyhull.onboard.estimator import Estimator
@@ -21,12 +22,14 @@ from anyhull.onboard.messages import (
     Heading,
     Leak,
     Message,
+    Odometry,
     Operator,
     Position,
     Status,
     Tilt,
 )
 from anyhull.onboard.monitors import CommandEcho, ThrusterMonitor
+from anyhull.onboard.odometry import OdometryMonitor
 from anyhull.onboard.setup import Setup
 
 MANUAL_TIME = 2.0
@@ -42,10 +45,12 @@ class Vehicle:
     def __init__(self, setup: Setup, event_log: EventLog) -> None:
         self.setup, self.event_log = setup, event_log
         self.clock = ClockSync()
-        self.estimator = Estimator(setup.sensors)
+        finished = setup.link.state == "odometry"
+        self.estimator = OdometryMonitor(setup.sensors) if finished else Estimator(setup.sensors)
         self.echo = CommandEcho(setup.limits)
-        self.thrusters = ThrusterMonitor(setup.vessel.thrusters, setup.limits)
-        self.allocator = Allocator(setup.vessel.thrusters, setup.limits.period)
+        own = setup.vessel.thrusters if setup.link.command == "thrusters" else ()
+        self.thrusters = ThrusterMonitor(own, setup.limits)
+        self.allocator = Allocator(own, setup.limits.period) if own else NoAllocator()
         self.stuck_force = np.zeros(3)
         """Body force of the thrusters that are stuck (N, N, N·m)."""
         self.operator = "auto"
@@ -58,6 +63,7 @@ class Vehicle:
         self._sequence = SequenceCheck()
         self._inputs: dict[Fault, str] = {}
         self._rejected: Counter[str] = Counter()
+        self._measured: Array = np.full(len(SENSORS), math.nan)
 
     @property
     def status(self) -> Status | None:
@@ -66,10 +72,14 @@ class Vehicle:
 
     def manual(self, now: float) -> Array | None:
         """The normalized command that the operator's thruster commands amount to, while he is known to steer."""
-        status, thrusters = self.status, self.setup.vessel.thrusters
-        if self.operator != "manual" or status is None or len(status.thrusters) != len(thrusters):
+        status, thrusters = self.status, self.thrusters.thrusters
+        if self.operator != "manual" or status is None:
             return None
         if now - min(self._heard["operator"], self._heard["status"]) > MANUAL_TIME:
+            return None
+        if status.wrench is not None:
+            return np.array(status.wrench)
+        if len(status.thrusters) != len(thrusters):
             return None
         force = np.zeros(3)
         for thruster, command in zip(thrusters, status.thrusters, strict=True):
@@ -91,6 +101,11 @@ class Vehicle:
         self.thrusters.reset()
         self._inputs.pop("thruster", None)
         self._allocate()
+
+    def take_measurements(self) -> Array:
+        """The last measurement of each sensor since the last call (`anyhull.log.SENSORS`); NaN where there is none."""
+        taken, self._measured = self._measured, np.full(len(SENSORS), math.nan)
+        return taken
 
     def on_message(self, message: Message, arrival: float) -> None:
         """Process a message that arrived at the caller's time `arrival`; no message raises an error."""
@@ -119,14 +134,13 @@ class Vehicle:
         if order == "restarted":
             self.event_log.record(message.time, "boat restarted", f"session {message.session}")
         match message:
-            case Position(time=at, x=x, y=y, std=std):
-                self.estimator.position(at, (x, y), std)
-            case Heading(time=at, psi=psi, std=std):
-                self.estimator.heading(at, psi, std)
-            case Gyro(time=at, rate=rate):
-                self.estimator.gyro(at, rate)
-            case Acceleration(time=at, x=x, y=y):
-                self.estimator.acceleration(at, (x, y))
+            case Position() | Heading() | Gyro() | Acceleration() if isinstance(self.estimator, Estimator):
+                self._on_measurement(message, self.estimator)
+            case Odometry() if isinstance(self.estimator, OdometryMonitor):
+                self.estimator.odometry(message)
+            case Position() | Heading() | Gyro() | Acceleration() | Odometry():
+                wanted = f"{kind}; [link] state is {self.setup.link.state!r}"
+                self.event_log.record(message.time, "unexpected message", wanted)
             case Command():
                 self.event_log.record(message.time, "unexpected message", kind)
             case _ if order == "late":
@@ -148,6 +162,21 @@ class Vehicle:
                 self.operator = mode
                 self._input("operator", mode != "auto", mode)
 
+    def _on_measurement(self, message: Message, estimator: Estimator) -> None:
+        match message:
+            case Position(time=at, x=x, y=y, std=std):
+                estimator.position(at, (x, y), std)
+                self._measured[:4] = (at, x, y, math.nan if std is None else std)
+            case Heading(time=at, psi=psi, std=std):
+                estimator.heading(at, psi, std)
+                self._measured[4] = psi
+            case Gyro(time=at, rate=rate):
+                estimator.gyro(at, rate)
+                self._measured[5] = rate
+            case Acceleration(time=at, x=x, y=y):
+                estimator.acceleration(at, (x, y))
+                self._measured[6:] = (x, y)
+
     def _on_status(self, status: Status) -> None:
         was_stopped = self.status is None or self.status.stopped
         self.echo.on_status(status)
@@ -163,7 +192,8 @@ class Vehicle:
 
     def _allocate(self) -> None:
         """Allocate to the thrusters as they are now."""
-        self.allocator = Allocator(self.thrusters.usable, self.setup.limits.period, self.allocator)
+        if isinstance(self.allocator, Allocator):
+            self.allocator = Allocator(self.thrusters.usable, self.setup.limits.period, self.allocator)
         self.stuck_force = self.thrusters.stuck_force
 
     def _input(self, fault: Fault, present: bool, detail: str) -> None:

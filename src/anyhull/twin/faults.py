@@ -20,7 +20,7 @@ import numpy as np
 from anyhull.backend import Array, to_inertial
 from anyhull.controller import Controller
 from anyhull.dynamics import PERIOD
-from anyhull.onboard.autopilot import Autopilot, StepRecord
+from anyhull.onboard.autopilot import Autopilot
 from anyhull.onboard.journal import remove
 from anyhull.onboard.messages import (
     Acceleration,
@@ -36,6 +36,7 @@ from anyhull.onboard.messages import (
 )
 from anyhull.onboard.recorder import RunRecorder, last_of, recover
 from anyhull.onboard.setup import Setup
+from anyhull.onboard.step_record import StepRecord
 from anyhull.reference import Reference
 from anyhull.twin.fault_schedule import KINDS, Fault, Kind, Schedule, random_faults
 from anyhull.twin.faulty_link import FaultyLink

@@ -22,9 +22,10 @@ import numpy as np
 
 from anyhull.backend import Array, wrap
 from anyhull.dynamics import PERIOD
-from anyhull.onboard.autopilot import Autopilot, StepRecord
+from anyhull.onboard.autopilot import Autopilot
 from anyhull.onboard.fence import Fence
 from anyhull.onboard.limits import Limits
+from anyhull.onboard.step_record import StepRecord
 from anyhull.twin.fault_schedule import Schedule
 from anyhull.twin.twin import TICK, Twin
 

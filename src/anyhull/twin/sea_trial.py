@@ -78,6 +78,10 @@ def sea_trial(
                         command=step.decision.command,
                         current=twin.weather.current,
                         latent=step.latent,
+                        thrusters=step.command.thrusters,
+                        angles=step.command.angles,
+                        dynamics=step.dynamics,
+                        sensors=step.sensors,
                     )
                     unmet += bool((np.abs(step.allocation.residual) > 0.01 * np.array(setup.vessel.limits)).any())
                 twin.on_command(step.command)

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol
 
 from anyhull.onboard.messages import Message
+
+
+@dataclass(frozen=True)
+class LinkConfig:
+    """What the table `[link]` of a boat's file states for every kind of link."""
+
+    kind: str = ""
+    """`udp`, `mavlink` or `ros2`."""
+    state: Literal["sensors", "odometry"] = "sensors"
+    """What the boat sends: its sensors' measurements, for our estimator, or a finished estimate."""
+    command: Literal["thrusters", "wrench"] = "thrusters"
+    """What it takes: commands of our allocation for each thruster, or a body wrench, which it allocates itself."""
 
 
 class Received(NamedTuple):
@@ -30,3 +43,21 @@ class Link(Protocol):
 
     def close(self) -> None:
         """End the connection."""
+
+
+class ConfiguredLink(Link, Protocol):
+    """A link of a boat's file, with what an operator wants to know of it."""
+
+    @property
+    def address(self) -> Any:
+        """Its own end, as a text for people."""
+
+    @property
+    def peer(self) -> Any:
+        """The other end, as a text for people."""
+
+    def unready(self) -> str:
+        """Why the boat must not start yet, or empty."""
+
+    def hint(self) -> str:
+        """What to look at while nothing is heard from the peer."""

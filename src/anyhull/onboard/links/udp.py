@@ -12,11 +12,11 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from anyhull.errors import InputError
 from anyhull.onboard.links.keys import load_key
-from anyhull.onboard.links.link import Received
+from anyhull.onboard.links.link import LinkConfig, Received
 from anyhull.onboard.links.session import HELLO_INTERVAL, OVERHEAD, Role, Session
 from anyhull.onboard.messages import MAX_BYTES, BadMessage, Message, decode, encode
 from anyhull.schema import check_types, require
@@ -55,9 +55,10 @@ class Address(NamedTuple):
 
 
 @dataclass(frozen=True)
-class UDPConfig:
+class UDPConfig(LinkConfig):
     """The table `[link]` of a boat's file, as the pilot sees it; the twin swaps the two addresses."""
 
+    kind: Literal["udp"] = "udp"
     listen: str = PILOT
     """Address of the pilot."""
     peer: str = BOAT
@@ -140,6 +141,16 @@ class UDP:
         if datagram is not None:
             self._send(datagram)
 
+    def unready(self) -> str:
+        """Nothing but the boat's own messages tells."""
+        return ""
+
+    def hint(self) -> str:
+        """What to look at while nothing is heard from the peer."""
+        if self.rejected["not authentic"]:
+            return "messages were not authentic: check that both ends have the same key"
+        return f"check that the boat runs and sends to {self.address}"
+
     def close(self) -> None:
         """Release the port."""
         self._socket.close()
@@ -155,7 +166,7 @@ class UDP:
             self.rejected["not sent"] += 1
 
 
-def open_link(config: UDPConfig, role: Role, listen: str | None = None, peer: str | None = None) -> UDP:
+def open_udp(config: UDPConfig, role: Role, listen: str | None = None, peer: str | None = None) -> UDP:
     """The link of a boat's file at the end of `role`; `listen` and `peer` replace that end's addresses."""
     own, other = (config.listen, config.peer) if role == "pilot" else (config.peer, config.listen)
     key = None if config.key is None else load_key(Path(config.key))

@@ -1,0 +1,46 @@
+"""The kinds of links, and how a boat's file is opened as one of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from anyhull.errors import InputError
+from anyhull.mission.geodesy import LocalFrame
+from anyhull.onboard.links.link import ConfiguredLink, LinkConfig
+from anyhull.onboard.links.session import Role
+from anyhull.onboard.links.udp import UDPConfig, open_udp
+from anyhull.schema import FieldError, decode
+
+KINDS: dict[str, type[LinkConfig]] = {"udp": UDPConfig}
+"""Tables `[link]` by their `kind`."""
+
+
+def read_link(table: Any, folder: Path) -> LinkConfig:
+    """The table `[link]` of a boat's file in `folder`."""
+    kind = table.get("kind", "udp") if isinstance(table, dict) else "udp"
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise FieldError("link.kind", kind, " or ".join(map(repr, KINDS)))
+    link = decode(KINDS[kind], table, "link")
+    key = getattr(link, "key", None)
+    return link if key is None else replace(link, key=str(folder / key))  # type: ignore[call-arg]
+
+
+def open_link(
+    config: LinkConfig,
+    role: Role,
+    listen: str | None = None,
+    peer: str | None = None,
+    frame: LocalFrame | None = None,
+) -> ConfiguredLink:
+    """The link of a boat's file at the end of `role`.
+
+    `listen` and `peer` replace that end's addresses, of UDP only. `frame` is the local frame of a geographic mission.
+    """
+    if isinstance(config, UDPConfig):
+        return open_udp(config, role, listen, peer)
+    for option, value in (("--listen", listen), ("--peer", peer)):
+        if value is not None:
+            raise InputError(f"{option} {value}: only for [link] kind = 'udp', and this boat's is {config.kind!r}")
+    raise InputError(f"link.kind = {config.kind!r}: cannot be opened")

@@ -1,0 +1,160 @@
+"""A finished estimate of the state from a filter on the boat, an autopilot's or ROS's, judged as our own would be.
+
+The state between two messages is predicted with a constant velocity. A message is rejected, and counted by its reason,
+when it has a number that is not finite, is out of order, or jumps: it is farther from the prediction than the boat can
+have moved, and than its standard deviations say. A filter that jumps and stays there for `Sensors.restart_after` has
+been reset on the boat, and is followed from there, after `SETTLE`.
+
+Health is `starting` before that, `lost` when no message was accepted for `Sensors.timeout` or a standard deviation is
+beyond the limits of `Sensors`, and else what the filter says of itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from anyhull.backend import Array, to_inertial, wrap
+from anyhull.onboard.estimator import Estimate, Health
+from anyhull.onboard.filter import Sensors
+from anyhull.onboard.messages import Odometry
+
+JUMP, JUMP_RATE = (0.5, 0.35), (2.0, 2.0)
+"""Distance, m, and angle, rad, to the prediction beyond which a message is a jump; and more for each second, by which
+the boat's velocity may have changed."""
+
+GATE = 4.0
+"""Standard deviations that add to it."""
+
+SETTLE = 1.0
+"""Time of consecutive messages after a start before the state is used, s."""
+
+MAX_PREDICTION = 2.0
+"""Longest prediction past the last message, s; the state is lost before."""
+
+CLOCK_SET_COUNT = 20
+"""Consecutive messages of wrong time after which the boat's clock counts as set."""
+
+
+class OdometryMonitor:
+    """Takes finished estimates as they arrive; `at` gives the state. In place of an `Estimator`."""
+
+    def __init__(self, sensors: Sensors | None = None) -> None:
+        self.sensors = sensors or Sensors()
+        self.rejected: Counter[tuple[Literal["odometry"], str]] = Counter()
+        """Rejected messages by reason: `not finite`, `out of order`, `ahead of time`, `jump`."""
+        self.accepted: Counter[Literal["odometry"]] = Counter()
+        """Messages accepted."""
+        self.restarts: Counter[str] = Counter()
+        """How often the state was taken anew, by reason."""
+        self.reset()
+
+    def reset(self, reason: str = "") -> None:
+        """Discard the state and keep the counts."""
+        self._last: Odometry | None = None
+        self._began = math.inf
+        self._jumps_since: float | None = None
+        self._mistimed = 0
+        self._restart_reason = reason
+
+    def odometry(self, message: Odometry) -> bool:
+        """Take an estimate; whether it was used."""
+        numbers = (message.time, *_state(message), *(message.std or ()))
+        if not all(map(math.isfinite, numbers)):
+            return self._reject("not finite")
+        if self._last is not None:
+            passed = message.time - self._last.time
+            if not 0 < passed <= MAX_PREDICTION:
+                self._mistimed += passed != 0
+                if self._mistimed < CLOCK_SET_COUNT:
+                    return self._reject("out of order" if passed <= 0 else "ahead of time")
+                self._restart("clock set")
+        self._mistimed = 0
+        if self._last is not None and self._jumps(message, message.time - self._last.time):
+            self._reject("jump")
+            if self._jumps_since is None:
+                self._jumps_since = message.time
+            if message.time - self._jumps_since < self.sensors.restart_after:
+                return False
+            self._restart("jumps", f" for {message.time - self._jumps_since:.1f} s")
+        if self._last is None:
+            self._began = message.time
+        self._jumps_since = None
+        self._last = message
+        self.accepted["odometry"] += 1
+        return True
+
+    def at(self, now: float) -> Estimate:
+        """The state at a time, predicted from the last message."""
+        covariance = np.full((8, 8), math.nan)
+        unknown = np.full(3, math.nan)
+        estimate = Estimate(
+            now, unknown, unknown, np.full((2, 2), math.nan), np.zeros(2), 0.0, covariance, "starting", ""
+        )
+        if self._last is None:
+            return replace(estimate, reason=f"{self._restart_reason}no odometry yet")
+        last = self._last
+        ahead = min(max(now - last.time, 0.0), MAX_PREDICTION)
+        if last.std is not None:
+            variance = np.square(last.std)
+            np.fill_diagonal(covariance, (*variance[:5], variance[5], 0.0, 0.0))
+            estimate = replace(estimate, velocity_covariance=np.diag(variance[3:5]))
+        health, reason = self._health(now)
+        return replace(
+            estimate,
+            time=last.time + ahead,
+            pose=_predicted(last, ahead),
+            velocity=np.array((last.u, last.v, last.r)),
+            covariance=covariance,
+            health=health,
+            reason=reason,
+        )
+
+    def _reject(self, reason: str) -> bool:
+        self.rejected["odometry", reason] += 1
+        return False
+
+    def _restart(self, reason: str, detail: str = "") -> None:
+        self.restarts[reason] += 1
+        self.reset(f"restarted, {reason}{detail}: ")
+
+    def _jumps(self, message: Odometry, passed: float) -> bool:
+        """Whether the state is where the boat cannot be, `passed` s after the last one."""
+        assert self._last is not None
+        expected, std = _predicted(self._last, passed), message.std or (0.0,) * 6
+        moved = math.hypot(message.x - expected[0], message.y - expected[1])
+        turned = abs(float(wrap(message.psi - expected[2])))
+        return moved > JUMP[0] + JUMP_RATE[0] * passed + GATE * min(
+            max(std[:2]), self.sensors.lost_position
+        ) or turned > JUMP[1] + JUMP_RATE[1] * passed + GATE * min(std[2], self.sensors.lost_heading)
+
+    def _health(self, now: float) -> tuple[Health, str]:
+        assert self._last is not None
+        last, s = self._last, self.sensors
+        if not abs(now - last.time) <= s.timeout:
+            return "lost", f"no odometry for {now - last.time:.1f} s"
+        if last.time - self._began < SETTLE:
+            return "starting", f"{self._restart_reason}odometry for {last.time - self._began:.1f} s"
+        std = last.std or (0.0,) * 6
+        for what, value, limit, unit in (
+            ("position", max(std[:2]), s.lost_position, "m"),
+            ("heading", std[2], s.lost_heading, "rad"),
+            ("velocity", max(std[3:5]), s.lost_velocity, "m/s"),
+        ):
+            if value > limit:
+                return "lost", f"{what} uncertain by {value:.2g} {unit}"
+        return (last.health, "") if last.health == "ok" else (last.health, "by the boat's own filter")
+
+
+def _state(message: Odometry) -> tuple[float, ...]:
+    return message.x, message.y, message.psi, message.u, message.v, message.r
+
+
+def _predicted(last: Odometry, ahead: float) -> Array:
+    """The pose `ahead` s later at constant velocity, along the arc."""
+    v_x, v_y = to_inertial(last.u, last.v, last.psi + last.r * ahead / 2)
+    return np.array((last.x + v_x * ahead, last.y + v_y * ahead, wrap(last.psi + last.r * ahead)))
