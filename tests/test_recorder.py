@@ -30,7 +30,7 @@ HEADER = json.dumps({"format": FORMAT, "about": {"vessel": "Test boat", "mission
 
 
 def period(time, progress=0.0, following=1, latent=()):
-    arrays = [0.5, -0.5], [], [], list(latent)
+    arrays: list[list[float]] = [[0.5, -0.5], [], [], list(latent)]
     return json.dumps([time, progress, following, *[0.5] * (COLUMNS - 3), *arrays]).encode() + b"\n"
 
 

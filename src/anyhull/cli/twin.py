@@ -39,6 +39,7 @@ def twin(
     setup = Setup.load(vessel)
     water = Water.preset(sea)
     from anyhull.onboard.links import open_link
+    from anyhull.twin.autopilot_board import AutopilotBoard
     from anyhull.twin.serve import serve
     from anyhull.twin.twin import Twin, TwinConfig
 
@@ -68,16 +69,20 @@ def twin(
     try:
         with until_signal() as signalled:
             ended = lambda: bool(signalled()) or (time.monotonic() - began) * time_factor >= duration  # noqa: E731
-            serve(boat, link, time_factor=time_factor, stop=ended, on_tick=report_watchdog, on_skip=report_skipped)
+            board = AutopilotBoard(boat, setup.link, setup.sensors)
+            serve(board, link, time_factor=time_factor, stop=ended, on_tick=report_watchdog, on_skip=report_skipped)
     finally:
         link.close()
-    board = boat.firmware
-    rejected = dict(board.rejected + link.rejected)
+    firmware = boat.firmware
+    rejected = dict(firmware.rejected + link.rejected)
     if as_json:
-        counts = {"accepted": board.accepted, "rejected": rejected, "watchdog": board.trips, "stopped": board.stopped}
+        counts = {"accepted": firmware.accepted, "rejected": rejected, "watchdog": firmware.trips}
+        counts |= {"stopped": firmware.stopped}
         print_json({"vessel": vessel, "time": boat.time, "skipped": skipped, "state": boat.state, **counts})
         return
-    print(f"{boat.time:.1f} s, {board.accepted} commands accepted, {board.trips} stops by the watchdog under thrust")
+    print(
+        f"{boat.time:.1f} s, {firmware.accepted} commands accepted, {firmware.trips} stops by the watchdog under thrust"
+    )
     if skipped:
         print(f"skipped {skipped:.1f} s: {too_slow}")
     if rejected:

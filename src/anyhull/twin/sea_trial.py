@@ -22,6 +22,7 @@ from anyhull.onboard.autopilot import Autopilot
 from anyhull.onboard.recorder import describe
 from anyhull.onboard.setup import Setup
 from anyhull.reference import Reference
+from anyhull.twin.autopilot_board import AutopilotBoard
 from anyhull.twin.twin import TICK, Twin, TwinConfig, with_thrusters
 
 LEAD_IN = 20.0
@@ -57,6 +58,7 @@ def sea_trial(
     pose = (reference.at(-lead_in)[:3] + offset).tolist()
     antenna = (setup.sensors.antenna_x, setup.sensors.antenna_y)
     twin = Twin(setup.vessel, config, seed=seed, pose=pose, antenna=antenna)
+    board = AutopilotBoard(twin, setup.link, setup.sensors)
     autopilot = Autopilot(setup, controller, reference, settle=SETTLE, lead_in=lead_in, session=seed)
     event_log, recorder = autopilot.event_log, Recorder()
     expected, every = SETTLE + lead_in + reference.duration, round(PERIOD / TICK)
@@ -84,10 +86,10 @@ def sea_trial(
                         sensors=step.sensors,
                     )
                     unmet += bool((np.abs(step.allocation.residual) > 0.01 * np.array(setup.vessel.limits)).any())
-                twin.on_command(step.command)
+                board.on_command(step.command)
             if on_step:
                 on_step(min(now, expected), expected)
-        for message in twin.advance():
+        for message in board.advance():
             autopilot.on_message(message, now + TICK)
     if not len(recorder):
         last = event_log.events[-1].detail if event_log.events else "none"

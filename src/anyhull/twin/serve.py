@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from anyhull.onboard.links import Link
 from anyhull.onboard.messages import Command
+from anyhull.twin.autopilot_board import AutopilotBoard
 from anyhull.twin.twin import TICK, Twin
 
 MAX_CATCH_UP = 0.5
@@ -14,7 +15,7 @@ MAX_CATCH_UP = 0.5
 
 
 def serve(
-    twin: Twin,
+    twin: Twin | AutopilotBoard,
     link: Link,
     *,
     time_factor: float = 1.0,
