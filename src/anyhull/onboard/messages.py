@@ -37,12 +37,8 @@ RANGES: dict[str, tuple[float, float]] = {
     "battery.charge": (0.0, 1.0),
     "tilt.roll": (-math.pi, math.pi),
     "tilt.pitch": (-math.pi, math.pi),
-    "odometry.x": (-1e6, 1e6),
-    "odometry.y": (-1e6, 1e6),
-    "odometry.psi": (-2 * TURN, 2 * TURN),
-    "odometry.u": (-100.0, 100.0),
-    "odometry.v": (-100.0, 100.0),
-    "odometry.r": (-20.0, 20.0),
+    "odometry.pose": (-1e6, 1e6),
+    "odometry.velocity": (-100.0, 100.0),
     "odometry.std": (0.0, 1e6),
     "status.wrench": (-1.0, 1.0),
     "command.wrench": (-1.0, 1.0),
@@ -112,18 +108,10 @@ class Acceleration(Message):
 class Odometry(Message):
     """A finished estimate of the state, by a filter on the boat: in place of the sensors' messages; boat to pilot."""
 
-    x: float
-    """Of the centre of gravity in the local inertial frame, m."""
-    y: float
-    """m."""
-    psi: float
-    """From x toward y, rad."""
-    u: float
-    """Velocity over ground in the body frame, m/s."""
-    v: float
-    """m/s."""
-    r: float
-    """Yaw rate, rad/s."""
+    pose: tuple[float, float, float]
+    """x, y and psi of the centre of gravity in the local inertial frame; m, m, rad from x toward y."""
+    velocity: tuple[float, float, float]
+    """u, v and r over ground in the body frame; m/s, m/s, rad/s."""
     std: tuple[float, float, float, float, float, float] | None = None
     """Standard deviations of the six, where the filter gives them."""
     health: Literal["ok", "dead reckoning", "lost"] = "ok"

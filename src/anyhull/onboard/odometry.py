@@ -56,24 +56,24 @@ class OdometryMonitor:
     def reset(self, reason: str = "") -> None:
         """Discard the state and keep the counts."""
         self._last: Odometry | None = None
-        self._began = math.inf
+        self._began, self._latest = math.inf, -math.inf
         self._jumps_since: float | None = None
         self._mistimed = 0
         self._restart_reason = reason
 
     def odometry(self, message: Odometry) -> bool:
         """Take an estimate; whether it was used."""
-        numbers = (message.time, *_state(message), *(message.std or ()))
+        numbers = (message.time, *message.pose, *message.velocity, *(message.std or ()))
         if not all(map(math.isfinite, numbers)):
             return self._reject("not finite")
         if self._last is not None:
-            passed = message.time - self._last.time
+            passed = message.time - self._latest
             if not 0 < passed <= MAX_PREDICTION:
                 self._mistimed += passed != 0
                 if self._mistimed < CLOCK_SET_COUNT:
                     return self._reject("out of order" if passed <= 0 else "ahead of time")
                 self._restart("clock set")
-        self._mistimed = 0
+        self._mistimed, self._latest = 0, message.time
         if self._last is not None and self._jumps(message, message.time - self._last.time):
             self._reject("jump")
             if self._jumps_since is None:
@@ -84,7 +84,7 @@ class OdometryMonitor:
         if self._last is None:
             self._began = message.time
         self._jumps_since = None
-        self._last = message
+        self._last, self._latest = message, message.time
         self.accepted["odometry"] += 1
         return True
 
@@ -108,7 +108,7 @@ class OdometryMonitor:
             estimate,
             time=last.time + ahead,
             pose=_predicted(last, ahead),
-            velocity=np.array((last.u, last.v, last.r)),
+            velocity=np.array(last.velocity),
             covariance=covariance,
             health=health,
             reason=reason,
@@ -126,11 +126,13 @@ class OdometryMonitor:
         """Whether the state is where the boat cannot be, `passed` s after the last one."""
         assert self._last is not None
         expected, std = _predicted(self._last, passed), message.std or (0.0,) * 6
-        moved = math.hypot(message.x - expected[0], message.y - expected[1])
-        turned = abs(float(wrap(message.psi - expected[2])))
-        return moved > JUMP[0] + JUMP_RATE[0] * passed + GATE * min(
+        moved = math.dist(message.pose[:2], expected[:2])
+        turned = abs(float(wrap(message.pose[2] - expected[2])))
+        # Further messages of a jump do not make it smaller.
+        unknown = passed if self._jumps_since is None else self._jumps_since - self._last.time
+        return moved > JUMP[0] + JUMP_RATE[0] * unknown + GATE * min(
             max(std[:2]), self.sensors.lost_position
-        ) or turned > JUMP[1] + JUMP_RATE[1] * passed + GATE * min(std[2], self.sensors.lost_heading)
+        ) or turned > JUMP[1] + JUMP_RATE[1] * unknown + GATE * min(std[2], self.sensors.lost_heading)
 
     def _health(self, now: float) -> tuple[Health, str]:
         assert self._last is not None
@@ -150,11 +152,8 @@ class OdometryMonitor:
         return (last.health, "") if last.health == "ok" else (last.health, "by the boat's own filter")
 
 
-def _state(message: Odometry) -> tuple[float, ...]:
-    return message.x, message.y, message.psi, message.u, message.v, message.r
-
-
 def _predicted(last: Odometry, ahead: float) -> Array:
     """The pose `ahead` s later at constant velocity, along the arc."""
-    v_x, v_y = to_inertial(last.u, last.v, last.psi + last.r * ahead / 2)
-    return np.array((last.x + v_x * ahead, last.y + v_y * ahead, wrap(last.psi + last.r * ahead)))
+    (x, y, psi), (u, v, r) = last.pose, last.velocity
+    v_x, v_y = to_inertial(u, v, psi + r * ahead / 2)
+    return np.array((x + v_x * ahead, y + v_y * ahead, wrap(psi + r * ahead)))

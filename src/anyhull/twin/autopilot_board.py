@@ -96,11 +96,15 @@ class AutopilotBoard:
             return None
         x, y, psi = estimate.pose.tolist()
         u, v, r = estimate.velocity.tolist()
-        position, velocity = np.diag(estimate.covariance)[:3], np.diag(estimate.velocity_covariance)
-        bias = estimate.covariance[5, 5]
-        std = tuple(math.sqrt(max(value, 0.0)) for value in (*position, *velocity, bias))
+        variances = (
+            *np.diag(estimate.covariance)[:3],
+            *np.diag(estimate.velocity_covariance),
+            estimate.covariance[5, 5],
+        )
+        std = tuple(math.sqrt(max(variance, 0.0)) for variance in variances)
         health = estimate.health if estimate.health in ("ok", "dead reckoning") else "lost"
-        return Odometry(self._session, 0, estimate.time, x, y, float(wrap(psi)), u, v, r, std, health)  # type: ignore[arg-type]
+        pose, velocity = (x, y, float(wrap(psi))), (u, v, r)
+        return Odometry(self._session, 0, estimate.time, pose, velocity, std, health)  # type: ignore[arg-type]
 
     def _in_force(self) -> tuple[float, float, float]:
         """The wrench in force, by the operator's thruster commands while he steers."""
