@@ -10,6 +10,7 @@ from pond import BOAT, Pond, free_ports, process, waits_for
 
 from anyhull.cli import main
 from anyhull.errors import RunError
+from anyhull.log import Log
 from anyhull.onboard.bench import Bench
 from anyhull.onboard.links.udp import UDPConfig
 from anyhull.onboard.setup import Setup
@@ -134,3 +135,45 @@ def test_check_and_thrusters_over_the_link_of_a_twin(capsys):
         assert "thruster 3 ahead at 20 %: expect ahead" in out
         assert "reported +0.20" in out
         assert "reported -0.20" in out
+
+
+def test_a_pilot_keeps_station_where_the_boat_is(tmp_path, capsys):
+    boat, pilot = free_ports()
+    ends = ["--listen", pilot, "--peer", boat, "--time-factor", "3"]
+    with process("twin", "--vessel", BOAT, "--sea", "light-air", "--listen", boat, "--peer", pilot, *ends[-2:]) as twin:
+        waits_for(twin.stderr, "only for a pilot")
+        options = [
+            "--reference",
+            "hold",
+            "--duration",
+            "6",
+            "--here",
+            "--controller",
+            "pid",
+            "--out",
+            tmp_path / "a.npz",
+        ]
+        assert main(["pilot", str(BOAT), *options, "--out", str(tmp_path / "a.npz"), "--json", *ends]) == 0
+    log = Log.load(tmp_path / "a.npz")
+    # Noise and light air alone: the station is where the boat was, not at the origin.
+    assert_allclose(log.reference[:, :3], np.tile(log.reference[0, :3], (len(log.time), 1)))
+    assert np.hypot(*(log.state - log.reference)[0, :2]) < 0.3
+    assert log.about["reference"]["here"]
+    capsys.readouterr()
+    assert (
+        main(
+            [
+                "pilot",
+                str(BOAT),
+                "--mission",
+                "examples/missions/lake.plan",
+                "--origin",
+                "home",
+                "--axes",
+                "ned",
+                "--here",
+            ]
+        )
+        == 2
+    )
+    assert "--here: only for a shape or local waypoints" in capsys.readouterr().err

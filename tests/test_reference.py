@@ -15,6 +15,7 @@ from anyhull.paper import PLATFORMS
 from anyhull.paths import spline
 from anyhull.reference import (
     Chain,
+    Moved,
     Turn,
     circle,
     figure_eight,
@@ -354,3 +355,17 @@ def test_the_papers_corners_lie_inside_the_range_of_training_references():
         able = reference_generator.capability(Vessel.load(name).normalized, turn=TrackingEnv().turn_share)
         assert able.speed >= 0.6
         assert min(able.yaw_rate, able.turn / 0.6) >= 0.3
+
+
+def test_a_moved_reference_is_the_same_path_from_another_start():
+    # A line along x from the origin, moved to (2, 3) and turned by 90°: it runs along y, at the same velocity.
+    moved = Moved(line(4.0, speed=0.5), (2.0, 3.0, math.pi / 2))
+    np.testing.assert_allclose(moved.at(2.0), (2.0, 4.0, math.pi / 2, 0.5, 0.0, 0.0), atol=1e-12)
+    assert moved.duration == pytest.approx(8.0)
+    original = rounded_rectangle(4.0, 3.0, 1.0, speed=0.4)
+    moved = Moved(original, (5.0, -1.0, 0.7))
+    a, b = original.window(3.0), moved.window(3.0)
+    np.testing.assert_allclose(a[:, 3:], b[:, 3:])
+    lengths = [np.hypot(*np.diff(window[:, :2], axis=0).T) for window in (a, b)]
+    np.testing.assert_allclose(*lengths)
+    np.testing.assert_allclose(moved.at(0.0)[:3], (5.0, -1.0, 0.7), atol=1e-12)

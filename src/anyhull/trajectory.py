@@ -90,6 +90,23 @@ class Hold(Reference):
         return np.broadcast_to(np.array([*self.pose, 0.0, 0.0, 0.0]), (*np.shape(t), 6)).copy()
 
 
+class Moved(Reference):
+    """A reference moved and turned as a whole, so that it starts at another pose."""
+
+    def __init__(self, reference: Reference, start: Sequence[float]) -> None:
+        """`start` is x, y, psi (m, m, rad)."""
+        self.duration, self.stages = reference.duration, reference.stages
+        self._reference, self._start, self._from = reference, start, reference.at(0.0)[:3]
+
+    def at(self, t: Array | float) -> Array:
+        states = self._reference.at(t)
+        turn = self._start[2] - self._from[2]
+        x, y = to_inertial(states[..., 0] - self._from[0], states[..., 1] - self._from[1], turn)
+        states[..., 0], states[..., 1] = x + self._start[0], y + self._start[1]
+        states[..., 2] += turn
+        return states
+
+
 @dataclass(frozen=True)
 class Turn(Reference):
     """A turn on the spot by the shorter way, with the yaw rate of one period of 1 - cos: zero at both ends."""

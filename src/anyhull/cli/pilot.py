@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -40,6 +41,7 @@ from anyhull.mission import Mission
 from anyhull.onboard.fence import Fence, Polygon, Within
 from anyhull.onboard.links import open_link
 from anyhull.onboard.setup import Setup
+from anyhull.reference import Moved
 from anyhull.vessel import Vessel
 
 if TYPE_CHECKING:
@@ -54,6 +56,9 @@ HOUR, DAY = 25 * 2**20, 600 * 2**20
 
 SILENT_PERIODS = 600
 """Periods between two lines that nothing is heard from the boat; the first comes after a tenth of them."""
+
+HERE_TIME = 60.0
+"""Time in which the boat's pose must be known for `--here`, s."""
 
 PATH_POINTS = 2000
 """At which a path is compared with the fence of the boat's file."""
@@ -77,6 +82,10 @@ def pilot(
     corridor: Corridor = None,
     spacing: Spacing = None,
     angle: Angle = None,
+    duration: Annotated[float | None, typer.Option(help="Of --reference hold, or a station without one, s.")] = None,
+    here: Annotated[
+        bool, typer.Option("--here", help="Begin where the boat is: the reference is moved and turned as a whole.")
+    ] = False,
     dry_run: DryRun = False,
     from_start: Annotated[
         bool, typer.Option("--from-start", help="Do not resume a run that was killed or ended by SIGTERM.")
@@ -104,9 +113,11 @@ def pilot(
     sizes = {"speed": speed, "laps": laps, "heading": heading, "radius": radius, "corridor": corridor}
     options = sizes | {"spacing": spacing, "angle": angle}
     chosen, asked = chosen_mission(
-        reference, mission, waypoints, options, origin=origin, axes=axes, vessel=setup.vessel
+        reference, mission, waypoints, options, origin=origin, axes=axes, vessel=setup.vessel, duration=duration
     )
-    outside = _outside(setup.fence, chosen)
+    if here and (chosen.frame is not None or chosen.fence_corners is not None):
+        raise InputError("--here: only for a shape or local waypoints; this mission has its own place")
+    outside = [] if here else _outside(setup.fence, chosen)
     if dry_run:
         print_plan(chosen, setup.vessel, plot, as_json, outside)
         return
@@ -129,7 +140,10 @@ def pilot(
         stack.callback(printer.close)
         link = open_link(setup.link, "pilot", listen, peer, chosen.frame)
         stack.callback(link.close)
-        resume = _resumed(set_aside(out, printer.say), chosen, from_start, printer.say)
+        if here:
+            chosen, about["reference"] = _moved(setup, link, chosen, printer.say), asked | {"here": True}
+            about["mission"] = chosen.digest
+        resume = _resumed(set_aside(out, printer.say), chosen, from_start or here, printer.say)
         save_killed(out, printer.say, AT_ONCE)
         if no_room := _no_room(out, DAY):
             printer.say(f"warning: {no_room}: the record keeps its newest part only")
@@ -216,6 +230,20 @@ def _outside(fence: Fence | None, mission: Mission) -> list[str]:
             )
             return [f"the path leaves the fence: {where}"]
     return []
+
+
+def _moved(setup: Setup, link: ConfiguredLink, mission: Mission, say: Say) -> Mission:
+    """The mission from where the boat is."""
+    from anyhull.onboard.bench import Bench
+
+    with until_signal() as stopped:
+        pose = Bench(setup, link, stop=stopped).wait_for_pose(HERE_TIME)
+    x, y, psi = pose.tolist()
+    say(f"the reference begins here: x {x:.2f} m, y {y:.2f} m, heading {math.degrees(psi):.0f}°")
+    moved = replace(mission, reference=Moved(mission.reference, (x, y, psi)))
+    if outside := _outside(setup.fence, moved):
+        raise InputError(outside[0])
+    return moved
 
 
 def _no_room(out: Path, least: int) -> str:

@@ -81,6 +81,17 @@ class Bench:
             self._receive(min(left, PERIOD))
         return ""
 
+    def wait_for_pose(self, seconds: float) -> Array:
+        """The boat's pose as soon as its state is known; raise where that takes longer than `seconds` s."""
+        ends = self._clock() + seconds
+        while True:
+            estimate = self.vehicle.estimator.at(self.vehicle.clock.at(self._clock()))
+            if estimate.health == "ok" and estimate.valid:
+                return estimate.pose
+            reason = self.listen(PERIOD) or ("" if self._clock() < ends else f"{estimate.health}, {estimate.reason}")
+            if reason:
+                raise RunError(f"the boat's pose is not known: {reason}")
+
     def pulse(self, output: int, level: float, seconds: float) -> Pulse:
         """Ramp an output to `level` in [-1, 1], hold it for a time and ramp back; all others stay at zero."""
         began = self._clock()
