@@ -149,7 +149,9 @@ def box(
     panel.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=style, fc=fill, ec=BLUE, lw=1.2))
     middle = y + height / 2
     shift = 0.11 if text else 0.0
-    panel.text(x + width / 2, middle + shift, title, ha="center", va="center", fontsize=10, weight="bold", color=INK)
+    # A bold letter is some 0.09 inches wide at 10 points.
+    size = min(10.0, 10.0 * (width - 0.2) / (0.09 * len(title)))
+    panel.text(x + width / 2, middle + shift, title, ha="center", va="center", fontsize=size, weight="bold", color=INK)
     if text:
         panel.text(x + width / 2, middle - 0.13, text, ha="center", va="center", fontsize=8, color=INK)
 
