@@ -12,8 +12,7 @@ import pytest
 from pond import BOAT, run
 
 from anyhull.cli import main
-from anyhull.cli.pilot import _resumed
-from anyhull.cli.records import free_path, save_killed, save_log, set_aside
+from anyhull.cli.records import free_path, resumed_at, save_killed, save_log, set_aside
 from anyhull.control import PID
 from anyhull.errors import InputError, RunError
 from anyhull.log import Log
@@ -356,13 +355,13 @@ def test_a_journal_that_cannot_be_saved_for_want_of_space_is_kept(tmp_path, monk
     assert said[-1].endswith("No space left on device; the file is kept")
 
 
-@pytest.mark.parametrize("resumed_at", [7.5, "abc", [1], None, -3.0, 1e9, float("nan")])
-def test_a_run_that_sigterm_ended_is_resumed_where_it_was(tmp_path, resumed_at):
+@pytest.mark.parametrize("resumed", [7.5, "abc", [1], None, -3.0, 1e9, float("nan")])
+def test_a_run_that_sigterm_ended_is_resumed_where_it_was(tmp_path, resumed):
     out, said, mission = tmp_path / "run.npz", list[str](), Mission.of(line(10.0, speed=0.6))
-    keep_progress(out.with_suffix(".jsonl"), {"mission": mission.digest}, resumed_at, "SIGTERM")
+    keep_progress(out.with_suffix(".jsonl"), {"mission": mission.digest}, resumed, "SIGTERM")
     last = set_aside(out, said.append)
-    assert _resumed(last, mission, False, said.append) == (7.5 if resumed_at == 7.5 else 0.0)
-    assert _resumed(last, mission, True, said.append) == 0.0
+    assert resumed_at(last, mission, False, said.append) == (7.5 if resumed == 7.5 else 0.0)
+    assert resumed_at(last, mission, True, said.append) == 0.0
     save_killed(out, said.append)
     assert list(tmp_path.iterdir()) == []
 

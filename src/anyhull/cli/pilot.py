@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 import sys
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
@@ -48,11 +47,7 @@ if TYPE_CHECKING:
     from anyhull.cli.records import Say
     from anyhull.onboard.autopilot import Autopilot
     from anyhull.onboard.links import ConfiguredLink
-    from anyhull.onboard.recorder import Unfinished
     from anyhull.onboard.step_record import StepRecord
-
-HOUR, DAY = 25 * 2**20, 600 * 2**20
-"""Size of the record of an hour and of a day, bytes."""
 
 SILENT_PERIODS = 600
 """Periods between two lines that nothing is heard from the boat; the first comes after a tenth of them."""
@@ -125,7 +120,7 @@ def pilot(
         raise InputError(infeasible[0])
     setup = replace(setup, fence=_fence(setup.fence, chosen))
     from anyhull.cli.live import Lines, Printer, View
-    from anyhull.cli.records import AT_ONCE, save_killed, save_log, set_aside
+    from anyhull.cli.records import AT_ONCE, DAY, HOUR, no_room, resumed_at, save_killed, save_log, set_aside
     from anyhull.onboard import journal as journals
     from anyhull.onboard.autopilot import Autopilot
     from anyhull.onboard.joining import Approach
@@ -143,10 +138,10 @@ def pilot(
         if here:
             chosen, about["reference"] = _moved(setup, link, chosen, printer.say), asked | {"here": True}
             about["mission"] = chosen.digest
-        resume = _resumed(set_aside(out, printer.say), chosen, from_start or here, printer.say)
+        resume = resumed_at(set_aside(out, printer.say), chosen, from_start or here, printer.say)
         save_killed(out, printer.say, AT_ONCE)
-        if no_room := _no_room(out, DAY):
-            printer.say(f"warning: {no_room}: the record keeps its newest part only")
+        if small := no_room(out, DAY):
+            printer.say(f"warning: {small}: the record keeps its newest part only")
         autopilot = Autopilot(
             setup,
             steering,
@@ -154,7 +149,7 @@ def pilot(
             approach=Approach(chosen.approach_speed, chosen.approach_distance),
             resume=resume,
             # A mission that has begun goes on, with a record of its newest part.
-            checks=(link.unready, *(() if resume else (lambda: _no_room(out, HOUR),))),
+            checks=(link.unready, *(() if resume else (lambda: no_room(out, HOUR),))),
             default_fence=True,
         )
         warn(setup.vessel, chosen.reference, steering, printer.say)
@@ -244,34 +239,6 @@ def _moved(setup: Setup, link: ConfiguredLink, mission: Mission, say: Say) -> Mi
     if outside := _outside(setup.fence, moved):
         raise InputError(outside[0])
     return moved
-
-
-def _no_room(out: Path, least: int) -> str:
-    """What is free on the disk of the record, where that is less than `least` bytes, or empty."""
-    folder = next(parent for parent in out.absolute().parents if parent.exists())
-    try:
-        free = shutil.disk_usage(folder).free
-    except OSError as error:
-        return f"disk of {folder}: {error.strerror}"
-    return f"disk of {folder}: {free / 2**20:.0f} MB free, {least / 2**20:.0f} needed" if free < least else ""
-
-
-def _resumed(last: Unfinished | None, mission: Mission, from_start: bool, say: Say) -> float:
-    """Time of the reference at which to begin, s."""
-    if last is None or from_start:
-        return 0.0
-    # A run that never got a state leaves things as the one before it did.
-    progress = last.about.get("resumed_at") if last.progress is None else last.progress
-    if not isinstance(progress, int | float) or (last.ended and last.progress is not None):
-        return 0.0
-    if not 1 <= progress < mission.reference.duration:
-        say("the last run had not begun its mission; this one begins at its start")
-        return 0.0
-    if last.about.get("mission") != mission.digest:
-        say("the last run had another mission; this one begins at its start")
-        return 0.0
-    say(f"resuming at {progress:.1f} of {mission.reference.duration:.1f} s; --from-start begins anew")
-    return progress
 
 
 class Silence:

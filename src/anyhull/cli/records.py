@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from anyhull.errors import InputError, RunError
 from anyhull.log import Log
+from anyhull.mission import Mission
 from anyhull.onboard import journal
 from anyhull.onboard.recorder import Unfinished, last_of, recover
 
 AT_ONCE = 4 * 2**20
 """Largest journal that is made a log before a run, bytes: the boat waits meanwhile, for half a second."""
+
+HOUR, DAY = 25 * 2**20, 600 * 2**20
+"""Size of the record of an hour and of a day, bytes."""
 
 Say = Callable[[str], None]
 
@@ -91,3 +96,31 @@ def save_killed(out: Path, say: Say, most: float = float("inf")) -> None:
             say(f"{first}: saved as {saved}")
         except (InputError, OSError) as error:  # a full disk: the journal stays
             say(f"{first}: cannot be saved as a log: {getattr(error, 'strerror', None) or error}; the file is kept")
+
+
+def no_room(out: Path, least: int) -> str:
+    """What is free on the disk of the record, where that is less than `least` bytes, or empty."""
+    folder = next(parent for parent in out.absolute().parents if parent.exists())
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        return f"disk of {folder}: {error.strerror}"
+    return f"disk of {folder}: {free / 2**20:.0f} MB free, {least / 2**20:.0f} needed" if free < least else ""
+
+
+def resumed_at(last: Unfinished | None, mission: Mission, from_start: bool, say: Say) -> float:
+    """Time of the reference at which to begin, s."""
+    if last is None or from_start:
+        return 0.0
+    # A run that never got a state leaves things as the one before it did.
+    progress = last.about.get("resumed_at") if last.progress is None else last.progress
+    if not isinstance(progress, int | float) or (last.ended and last.progress is not None):
+        return 0.0
+    if not 1 <= progress < mission.reference.duration:
+        say("the last run had not begun its mission; this one begins at its start")
+        return 0.0
+    if last.about.get("mission") != mission.digest:
+        say("the last run had another mission; this one begins at its start")
+        return 0.0
+    say(f"resuming at {progress:.1f} of {mission.reference.duration:.1f} s; --from-start begins anew")
+    return progress
