@@ -6,8 +6,8 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from anyhull.backend import Array, wrap
 from anyhull.errors import InputError
 from anyhull.files import atomic_write
 from anyhull.schema import shown
-from anyhull.vessel import Normalized
+from anyhull.vessel import Normalized, Vessel
 
 FORMAT = 1
 """Version of the file format."""
@@ -233,11 +233,19 @@ def _array(data: bytes) -> Array:
     return array
 
 
+def describe_vessel(vessel: Vessel) -> dict[str, Any]:
+    """What a log states about its vessel, from which other tools draw it."""
+    size = {"length": vessel.length, "beam": vessel.beam, "limits": list(vessel.limits)}
+    return {"vessel": vessel.name} | size | {"layout": [asdict(thruster) for thruster in vessel.thrusters]}
+
+
 class Recorder:
     """Collects a run row by row; keywords are the fields of a Log."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_row: Callable[[dict[str, Any]], None] | None = None) -> None:
+        """`on_row` gets each row as it is recorded."""
         self._rows: list[dict[str, Any]] = []
+        self._on_row = on_row
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -247,6 +255,8 @@ class Recorder:
         self._rows.append(
             {name: np.array(value) for name, value in row.items() if value is not None and np.size(value)}
         )
+        if self._on_row:
+            self._on_row(self._rows[-1])
 
     def log(self, about: dict[str, Any]) -> Log:
         """The run so far. A missing field is zero; an optional field is None unless every row has it."""

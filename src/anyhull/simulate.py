@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike
 from anyhull.controller import Controller
 from anyhull.dynamics import PERIOD, step, substeps
 from anyhull.errors import InputError
-from anyhull.log import Log, Recorder
+from anyhull.log import Log, Recorder, describe_vessel
 from anyhull.reference import Reference
 from anyhull.sea import Sea, clip_current, delayed, drift_current, drift_force
 from anyhull.vessel import Vessel
@@ -29,12 +30,14 @@ def simulate(
     start: ArrayLike | None = None,
     vessel_change: tuple[float, Vessel] | None = None,
     on_step: Callable[[float, float], None] | None = None,
+    on_row: Callable[[dict[str, Any]], None] | None = None,
 ) -> Log:
     """Simulate `controller` on `vessel` along `reference`.
 
     Starts at `start` (x, y, psi, u, v, r), by default at the reference, and runs for `duration` s, by default the
     reference's own. `seed` draws the sea. `vessel_change` (t, vessel) replaces the dynamics from time t, s; the
-    controller is not informed. `on_step` is called with the time reached and the duration, s.
+    controller is not informed. `on_step` is called with the time reached and the duration, s, and `on_row` with each
+    row of the log.
     """
     sea = sea or Sea.ideal()
     duration = reference.duration if duration is None else duration
@@ -52,7 +55,7 @@ def simulate(
     commands: list[tuple[float, ...]] = [(0.0, 0.0, 0.0)] * sea.commands
 
     steps = round(duration / PERIOD)
-    recorder = Recorder()
+    recorder = Recorder(on_row)
     boat = tuple(float(value) for value in state)
     controller.reset()
     for k in range(steps):
@@ -75,6 +78,5 @@ def simulate(
         force = drift_force(force, random.standard_normal(3), sea)
         if on_step:
             on_step(t + PERIOD, duration)
-    about = {"vessel": vessel.name, "controller": type(controller).__name__, "seed": seed, "delay": delay}
-    about |= {"sea": asdict(sea), "length": vessel.length, "beam": vessel.beam}
-    return recorder.log(about)
+    about = {"controller": type(controller).__name__, "seed": seed, "delay": delay, "sea": asdict(sea)}
+    return recorder.log(describe_vessel(vessel) | about)

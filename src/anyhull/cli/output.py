@@ -23,6 +23,7 @@ from anyhull.study.results import finite
 WIDTH = 100
 """Width of the tables, and of the output where it is no terminal."""
 
+Mcap = Annotated[Path | None, typer.Option(help="Write the run to this new .mcap, for Foxglove.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
 
 
@@ -57,7 +58,9 @@ def print_json(document: Any) -> None:
     print(json.dumps(finite(document), indent=2, allow_nan=False))
 
 
-def check_outputs(plot: Path | None, animate: Path | None, out: Path | None, *, numbered: bool = False) -> None:
+def check_outputs(
+    plot: Path | None, animate: Path | None, out: Path | None, mcap: Path | None = None, *, numbered: bool = False
+) -> None:
     """Raise before a run if one of its files could not be written after it, or if its log would replace another.
 
     A `numbered` log gets the next free name.
@@ -74,7 +77,13 @@ def check_outputs(plot: Path | None, animate: Path | None, out: Path | None, *, 
         raise InputError(f"{out}: a log is saved as a NumPy archive: give a path that ends in .npz")
     if out and not numbered and out.is_file():
         raise InputError(f"{out}: exists, and a log is never replaced: give another path")
-    for path in (plot, animate, out):
+    if mcap:
+        from anyhull.viz.foxglove import check_new
+        from anyhull.viz.topics import import_foxglove
+
+        check_new(mcap, ".mcap", "an MCAP file")
+        import_foxglove()
+    for path in (plot, animate, out, mcap):
         if path:
             folder = next(parent for parent in path.absolute().parents if parent.exists())
             try:
@@ -86,13 +95,19 @@ def check_outputs(plot: Path | None, animate: Path | None, out: Path | None, *, 
                 raise InputError(f"{path}: cannot be written: {error.strerror}; {hint}") from None
 
 
-def write_files(log: Log, plot: Path | None, animate: Path | None, out: Path | None) -> dict[str, str]:
+def write_files(
+    log: Log, plot: Path | None, animate: Path | None, out: Path | None, mcap: Path | None = None
+) -> dict[str, str]:
     """Write the files that were asked for; their paths by content."""
     from anyhull import viz
 
     files = {}
     if out:
         files["log"] = str(log.save(out))
+    if mcap:
+        from anyhull.viz.foxglove import write_mcap
+
+        files["mcap"] = str(write_mcap(log, mcap))
     if plot:
         viz.plot(log, plot)
         files["plot"] = str(plot)

@@ -14,8 +14,9 @@ import numpy as np
 import typer
 
 from anyhull.cli.controllers import controller, names
+from anyhull.cli.foxglove import Foxglove, FoxgloveAt, Steps, frame_of, live_view
 from anyhull.cli.onboard import TimeFactor, check_time_factor, until_signal, warn
-from anyhull.cli.output import AsJson, check_outputs, open_console, print_json, write_files
+from anyhull.cli.output import AsJson, Mcap, check_outputs, open_console, print_json, write_files
 from anyhull.cli.references import (
     Angle,
     Axes,
@@ -35,7 +36,7 @@ from anyhull.cli.references import (
 )
 from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError, RunError
-from anyhull.log import Log
+from anyhull.log import Log, describe_vessel
 from anyhull.mission import Mission
 from anyhull.onboard.fence import Fence, Polygon, Within
 from anyhull.onboard.links import open_link
@@ -95,6 +96,9 @@ def pilot(
             help="Write the log to this .npz, or the next free name; during the run a .jsonl grows beside it."
         ),
     ] = Path("pilot.npz"),
+    mcap: Mcap = None,
+    foxglove: Foxglove = False,
+    foxglove_at: FoxgloveAt = None,
     as_json: AsJson = False,
 ) -> None:
     """Steer a boat along a mission or a reference.
@@ -102,7 +106,7 @@ def pilot(
     SIGINT or SIGTERM ramp down and end the run, SIGUSR1 rearms the guard. A run that was killed, or ended by SIGTERM,
     is resumed.
     """
-    check_outputs(plot, None, out, numbered=True)
+    check_outputs(plot, None, out, mcap, numbered=True)
     check_time_factor(time_factor)
     setup = Setup.load(boat)
     sizes = {"speed": speed, "laps": laps, "heading": heading, "radius": radius, "corridor": corridor}
@@ -130,6 +134,7 @@ def pilot(
     steering = controller(controller_name, setup.vessel)
     journal = out.with_suffix(".jsonl")
     about = {"controller": controller_name, "reference": asked, "mission": chosen.digest, "water": "not measured"}
+    about |= frame_of(chosen)
     with ExitStack() as stack:
         printer = Printer()
         stack.callback(printer.close)
@@ -138,6 +143,7 @@ def pilot(
         if here:
             chosen, about["reference"] = _moved(setup, link, chosen, printer.say), asked | {"here": True}
             about["mission"] = chosen.digest
+        view = stack.enter_context(live_view(foxglove, foxglove_at, describe_vessel(setup.vessel), chosen, printer.say))
         resume = resumed_at(set_aside(out, printer.say), chosen, from_start or here, printer.say)
         save_killed(out, printer.say, AT_ONCE)
         if small := no_room(out, DAY):
@@ -161,10 +167,14 @@ def pilot(
         shown: View | Lines = View(autopilot, printer) if sys.stderr.isatty() else Lines(autopilot, printer)
         stack.callback(shown.close)
 
+        watched = Steps(view, autopilot) if view else None
+
         def on_step(step: StepRecord | None, delay: float) -> None:
             signals.time = signals.time if step is None else step.time
             silence.note(step)
             shown.show(step, delay)
+            if watched:
+                watched.show(step)
 
         log = run_autopilot(
             autopilot,
@@ -176,6 +186,8 @@ def pilot(
             about=about | {"resumed_at": resume},
         )
         log.about["loop"]["console_lines_dropped"] = printer.dropped
+        if view:
+            log.about["loop"]["foxglove_rows_dropped"] = view.dropped
         shown.close()
         if not len(log.time):
             if not resume:
@@ -192,7 +204,7 @@ def pilot(
         save_killed(out, printer.say)
         # Figure and metrics are of the time on the reference; the log has the whole run.
         followed = log.during(log.about["following"]) if log.about["following"] else None
-        files |= write_files(followed or log, plot, None, None)
+        files |= write_files(followed or log, plot, None, None) | write_files(log, None, None, None, mcap)
     if autopilot.refused or not autopilot.guard.has_run:
         why = autopilot.refused or f"the boat was not armed: {signals.missing()}"
         raise RunError(f"{why}; log: {files['log']}")

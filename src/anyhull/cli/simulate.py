@@ -12,7 +12,8 @@ from rich.table import Table
 
 from anyhull.backend import Array
 from anyhull.cli.controllers import controller, names, run
-from anyhull.cli.output import AsJson, check_outputs, new_table, open_console, print_json, progress, write_files
+from anyhull.cli.foxglove import Foxglove, FoxgloveAt, frame_of, live_view, paced
+from anyhull.cli.output import AsJson, Mcap, check_outputs, new_table, open_console, print_json, progress, write_files
 from anyhull.cli.references import (
     Angle,
     Axes,
@@ -35,7 +36,7 @@ from anyhull.cli.references import (
 )
 from anyhull.errors import InputError
 from anyhull.legs import Legs
-from anyhull.log import Metrics
+from anyhull.log import Metrics, describe_vessel
 from anyhull.sea import PRESETS, Sea
 from anyhull.vessel import Vessel
 from anyhull.viz.captions import METRICS, sea_label
@@ -68,11 +69,14 @@ def simulate(
     plot: Annotated[Path | None, typer.Option(help="Write path, errors and commands to this figure.")] = None,
     animate: Annotated[Path | None, typer.Option(help="Write an animation to this .gif or .mp4.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the log to this .npz.")] = None,
+    mcap: Mcap = None,
+    foxglove: Foxglove = False,
+    foxglove_at: FoxgloveAt = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Simulate one vessel along a reference and report its tracking errors."""
-    check_outputs(plot, animate, out)
+    check_outputs(plot, animate, out, mcap)
     boat = Vessel.load(vessel)
     options = {"length": length, "width": width, "radius": radius, "speed": speed, "laps": laps, "heading": heading}
     options |= {"corridor": corridor, "spacing": spacing, "angle": angle, "spline": spline}
@@ -94,11 +98,15 @@ def simulate(
     for reason in infeasible:
         print("warning: infeasible reference:", reason, file=sys.stderr)
 
-    with progress(f"simulating {boat.name}") as on_step:
-        log = run(pilot, boat, path, preset, seed=seed, duration=duration, on_step=on_step)
+    with (
+        live_view(foxglove, foxglove_at, describe_vessel(boat), chosen) as view,
+        progress(f"simulating {boat.name}") as on_step,
+    ):
+        watched = {"on_step": on_step, "on_row": paced(view)}
+        log = run(pilot, boat, path, preset, seed=seed, duration=duration, **watched)
     off = path.cross_track(log.time, log.state[:, :2]) if isinstance(path, Legs) else None
-    log = replace(log, about=log.about | {"controller": controller_name, "reference": asked})
-    files = write_files(log, plot, animate, out)
+    log = replace(log, about=log.about | {"controller": controller_name, "reference": asked} | frame_of(chosen))
+    files = write_files(log, plot, animate, out, mcap)
     if as_json:
         document = {"vessel": vessel, "controller": controller_name, "reference": asked, "sea": sea, "seed": seed}
         if chosen.waypoints:

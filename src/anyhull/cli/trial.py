@@ -7,14 +7,15 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from anyhull import paper
 from anyhull.cli.controllers import controller, names
+from anyhull.cli.foxglove import Foxglove, FoxgloveAt, frame_of, live_view, paced
 from anyhull.cli.onboard import warn
-from anyhull.cli.output import AsJson, check_outputs, new_table, open_console, print_json, progress, write_files
+from anyhull.cli.output import AsJson, Mcap, check_outputs, new_table, open_console, print_json, progress, write_files
 from anyhull.cli.references import (
     Angle,
     Axes,
@@ -34,6 +35,7 @@ from anyhull.cli.references import (
     print_plan,
 )
 from anyhull.errors import RunError
+from anyhull.log import describe_vessel
 from anyhull.twin.water import WATERS, Water
 from anyhull.viz.captions import METRICS
 
@@ -63,11 +65,14 @@ def trial(
     spline: Spline = False,
     plot: Annotated[Path | None, typer.Option(help="Write path, errors and commands of the first trial to it.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the log of the first trial to this .npz.")] = None,
+    mcap: Mcap = None,
+    foxglove: Foxglove = False,
+    foxglove_at: FoxgloveAt = None,
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Run sea trials: the loop as on the boat, around a twin that differs from the training model."""
-    check_outputs(plot, None, out)
+    check_outputs(plot, None, out, mcap)
     setup = Setup.load(vessel)
     water = Water.preset(sea)
     options = {"speed": speed, "laps": laps, "heading": heading, "radius": radius, "corridor": corridor}
@@ -86,17 +91,20 @@ def trial(
         print("note:", note, file=sys.stderr)
     warn(setup.vessel, plan.reference, chosen)
     logs = []
-    with progress(f"{trials} trials of {setup.vessel.name}") as on_step:
+    with (
+        live_view(foxglove, foxglove_at, describe_vessel(setup.vessel), plan) as view,
+        progress(f"{trials} trials of {setup.vessel.name}") as on_step,
+    ):
         for i in range(trials):
             on_trial_step = on_step and partial(_on_trial_step, on_step, i, trials)
             try:
-                log = sea_trial(
-                    chosen, setup, plan.reference, TwinConfig(water=water), seed=seed + i, on_step=on_trial_step
-                )
+                watched: dict[str, Any] = {"on_step": on_trial_step, "on_row": paced(view)}
+                log = sea_trial(chosen, setup, plan.reference, TwinConfig(water=water), seed=seed + i, **watched)
             except RuntimeError as error:
                 raise RunError(str(error)) from error
-            logs.append(replace(log, about=log.about | {"controller": controller_name, "sea_name": sea}))
-    files = write_files(logs[0], plot, None, out)
+            about = {"controller": controller_name, "reference": asked, "sea_name": sea} | frame_of(plan)
+            logs.append(replace(log, about=log.about | about))
+    files = write_files(logs[0], plot, None, out, mcap)
     found = report(logs)
     if as_json:
         each = [

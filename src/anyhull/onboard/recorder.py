@@ -3,8 +3,9 @@
 A journal has one line for each period: an array of time, progress, following, epoch, state (6), reference (6), command
 (3), current (2) and sensors (8, null where there is no measurement), followed by four arrays: the thrusters' commands,
 the angles of azimuths, the dynamics estimate and the latent, each empty where there is none. There is one line for each
-event, and every ten seconds one with the loop's statistics. The first line of a segment describes the run, and the last
-line of the journal says how the run ended; where that is missing, the pilot was killed.
+event, one with the boat's time of the first period, and every ten seconds one with the loop's statistics. The first
+line of a segment describes the run, and the last line of the journal says how the run ended; where that is missing, the
+pilot was killed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 from anyhull.backend import Array
 from anyhull.errors import InputError, RunError
 from anyhull.files import atomic_write
-from anyhull.log import Log
+from anyhull.log import Log, describe_vessel
 from anyhull.onboard import journal
 from anyhull.onboard.autopilot import Autopilot
 from anyhull.onboard.event_log import CAPACITY
@@ -53,8 +54,7 @@ PERIOD_LINE = "[%.3f,%.3f,%d,%.3f" + ",%.7g" * (MEASURED - 4)
 
 def describe(autopilot: Autopilot) -> dict[str, Any]:
     """What a log states about the run of an autopilot."""
-    vessel, controller = autopilot.setup.vessel, type(autopilot.controller).__name__
-    return {"vessel": vessel.name, "controller": controller, "length": vessel.length, "beam": vessel.beam}
+    return describe_vessel(autopilot.setup.vessel) | {"controller": type(autopilot.controller).__name__}
 
 
 class RunRecorder:
@@ -86,7 +86,10 @@ class RunRecorder:
         self._write_events()
         if not step.estimate.valid:
             return
-        self._began = now if self._began is None else self._began
+        if self._began is None:
+            # The times of events and fixes are in the boat's clock.
+            self._began = now
+            self._journal.write(_line({"boat_time": step.time}))
         # Before "under way" the boat holds its start; while it is stopped, the reference waits.
         following = step.phase == "under way" and step.decision.reaction in ("run", "hold")
         parts = (step.estimate.state, step.reference, step.decision.command, step.estimate.current)
@@ -200,6 +203,7 @@ class _Rows:
         self.events: deque[list[Any]] = deque(maxlen=CAPACITY)
         self.ended = ""
         self.loop: dict[str, Any] = {}
+        self.boat_time: float | None = None
         # A day is 864 000 periods: arrays of numbers, no objects.
         self.numbers, self._arrays = array("d"), {name: array("d") for name in ARRAYS}
         self._rows, self._widths = 0, [0] * len(ARRAYS)
@@ -231,6 +235,8 @@ class _Rows:
                     self.events.append(event)
                 case {"loop": dict() as statistics} if number:
                     self.loop = statistics
+                case {"boat_time": int() | float() as boat_time} if number and _is_number(boat_time):
+                    self.boat_time = boat_time
                 case {"ended": str() as ended} if number:
                     self.ended = ended
                 case _:
@@ -255,6 +261,8 @@ class _Rows:
         edges = np.flatnonzero(np.diff(following, prepend=False, append=False))
         stretches = np.stack([when[edges[::2]], when[edges[1::2] - 1]], axis=1).tolist()
         progress = {"progress": float(table[-1, 1])} if self._rows else {}
+        if self.boat_time is not None:
+            progress["boat_time"] = self.boat_time
         arrays = {
             name: np.asarray(numbers).reshape(self._rows, width)
             for (name, numbers), width in zip(self._arrays.items(), self._widths, strict=True)

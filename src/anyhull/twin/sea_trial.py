@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 
@@ -47,11 +48,12 @@ def sea_trial(
     seed: int = 0,
     lead_in: float = LEAD_IN,
     on_step: Callable[[float, float], None] | None = None,
+    on_row: Callable[[dict[str, Any]], None] | None = None,
 ) -> Log:
     """Steer the twin of a boat along `reference`; the log has the true state in `state`, the estimated in `estimate`.
 
     The controller, the guard and the allocation have the vessel's file; `seed` draws the twin, see `anyhull.twin`.
-    `on_step` gets the time reached and the whole duration, s.
+    `on_step` gets the time reached and the whole duration, s, and `on_row` each row of the log.
     """
     setup = replace(setup, vessel=with_thrusters(setup.vessel))
     offset = np.array(START_OFFSET) * np.random.default_rng([seed, 5]).standard_normal(3)
@@ -60,10 +62,11 @@ def sea_trial(
     twin = Twin(setup.vessel, config, seed=seed, pose=pose, antenna=antenna)
     board = AutopilotBoard(twin, setup.link, setup.sensors)
     autopilot = Autopilot(setup, controller, reference, settle=SETTLE, lead_in=lead_in, session=seed)
-    event_log, recorder = autopilot.event_log, Recorder()
+    event_log, recorder = autopilot.event_log, Recorder(on_row)
     expected, every = SETTLE + lead_in + reference.duration, round(PERIOD / TICK)
     unmet = 0
     before: Counter[str] | None = None
+    boat_time = 0.0
     for tick in range(math.ceil((expected + TIMEOUT) / PERIOD) * every):
         now = tick * TICK
         if tick % every == 0:
@@ -71,7 +74,8 @@ def sea_trial(
                 if step.phase == "arrived":
                     break
                 if step.phase == "under way":
-                    before = event_log.counts.copy() if before is None else before
+                    if before is None:
+                        before, boat_time = event_log.counts.copy(), step.time - step.progress
                     recorder.add(
                         time=step.progress,
                         state=twin.state,
@@ -96,5 +100,9 @@ def sea_trial(
         raise InputError(f"{setup.vessel.name}: the boat never got under way; last event: {last}")
     about = describe(autopilot)
     about |= {"seed": seed, "arrived": autopilot.phase == "arrived", "unmet": unmet / len(recorder)}
-    about |= {"water": asdict(twin.config.water), "events": [list(event) for event in event_log.events]}
+    about |= {
+        "boat_time": boat_time,
+        "water": asdict(twin.config.water),
+        "events": [list(event) for event in event_log.events],
+    }
     return recorder.log(about | {"event_counts": dict(event_log.counts - (before or Counter()))})
