@@ -37,7 +37,7 @@ PURPOSE = {
     "pilot": "a trained policy as deployed, NumPy only",
     "control": "MPC and PID behind the same interface",
     "simulation": "the closed loop of one boat, and its log",
-    "viz": "pictures and animations of a log",
+    "viz": "a log as pictures, and in the formats of other tools",
     "onboard": "what a real boat runs: estimator, guard, allocation, links",
     "twin": "the simulated sea trial: hull, water, sensors, faults",
     "learn": "training, in JAX",

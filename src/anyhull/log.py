@@ -175,9 +175,12 @@ class Log:
                 columns |= {f"{name} {i} [{unit}]": array[:, i] for i in range(array.shape[1])}
         if path.exists():
             raise InputError(f"{path}: exists, and a record is never replaced: give another path")
-        with atomic_write(path) as temporary:
-            rows = np.stack(list(columns.values()), axis=1)
-            np.savetxt(temporary, rows, "%.9g", ",", header=",".join(columns), comments="")
+        # An epoch has ten digits before the point. What is not measured is empty: spreadsheets take "nan" for a text.
+        formats = ["%.14g" if name == "epoch [s]" else "%.9g" for name in columns]
+        with atomic_write(path) as temporary, temporary.open("w") as file:
+            file.write(",".join(columns) + "\n")
+            for row in zip(*(array.tolist() for array in columns.values()), strict=True):
+                file.write(",".join("" if x != x else form % x for form, x in zip(formats, row, strict=True)) + "\n")
         return path
 
     @staticmethod

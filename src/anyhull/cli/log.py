@@ -1,4 +1,4 @@
-"""`anyhull log`: what a run recorded, as a summary, a figure or a CSV file."""
+"""`anyhull log`: what a run recorded, as a summary, a figure, or a file for other tools."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from anyhull.cli.output import AsJson, check_outputs, new_table, open_console, print_json, write_files
+from anyhull.cli.output import AsJson, Mcap, check_outputs, new_table, open_console, print_json, write_files
 from anyhull.errors import InputError
+from anyhull.files import atomic_write
 from anyhull.log import Log
 from anyhull.schema import decode
 from anyhull.viz.captions import METRICS
+from anyhull.viz.facts import has_reference
 
 EVENTS = 20
 """Events printed; of more, the last ones."""
@@ -22,22 +24,36 @@ STRETCH, EVENT = (float, float), (float, str, str)
 
 
 def log(
-    file: Annotated[Path, typer.Argument(help="A log (.npz), or the journal (.jsonl) of a run that was killed.")],
+    file: Annotated[
+        Path, typer.Argument(help="A log (.npz), the journal (.jsonl) of a run that was killed, or ArduPilot's .BIN.")
+    ],
     plot: Annotated[Path | None, typer.Option(help="Write path, errors and commands to this figure.")] = None,
     csv: Annotated[Path | None, typer.Option(help="Write every period to this new .csv.")] = None,
+    mcap: Mcap = None,
+    bag: Annotated[Path | None, typer.Option(help="Write a ROS 2 bag to this new folder.")] = None,
+    layout: Annotated[
+        Path | None, typer.Option(help="Write Foxglove's layout for these topics to this new .json.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print what a run recorded: how it ended, its errors along the reference, and its events."""
-    check_outputs(plot, None, None)
+    check_outputs(plot, None, None, mcap)
     if csv is not None and (csv.suffix != ".csv" or csv.exists()):
         raise InputError(f"{csv}: must be a new file that ends in .csv")
+    if layout is not None and (layout.suffix != ".json" or layout.exists()):
+        raise InputError(f"{layout}: must be a new file that ends in .json")
+    if bag is not None:
+        from anyhull.viz.rosbag import check_bag
+
+        check_bag(bag)
     found = _read(file)
     stretches, events = _about(file, found, "following", STRETCH), _about(file, found, "events", EVENT) or []
     # Of a pilot's run the time on the reference counts; what was simulated is on it from the start.
     followed = found if stretches is None else found.during(stretches) if stretches else None
-    files = {"csv": str(found.save_csv(csv))} if csv else {}
+    compared = has_reference(found.about)
+    files = _convert(file, found, csv, mcap, bag, layout)
     files |= write_files(followed or found, plot, None, None)
-    errors = _errors(followed)
+    errors = _errors(followed) if compared else {}
     if as_json:
         about = {name: value for name, value in found.about.items() if name not in ("following", "events")}
         document: dict[str, Any] = {"file": str(file), "duration": float(found.time[-1] - found.time[0])}
@@ -56,7 +72,7 @@ def log(
             table.add_row(name, *(f"{value:.2f}" for value in figures), f"{of.delta_tau:.4f}")
         console.print(table)
     else:
-        console.print("never on its reference")
+        console.print("never on its reference" if compared else "no reference in the log, so no errors")
     if len(events) > EVENTS:
         console.print(f"the last {EVENTS} of {len(events)} events; --json has all")
     for time, what, detail in events[-EVENTS:]:
@@ -68,14 +84,44 @@ def log(
 def _read(file: Path) -> Log:
     if file.suffix == ".npz":
         return Log.load(file)
+    if file.suffix in (".bin", ".BIN"):
+        from anyhull.viz.ardupilot import read_ardupilot
+
+        return read_ardupilot(file)
     if file.suffix != ".jsonl":
-        raise InputError(f"{file}: must be a log that ends in .npz, or a journal that ends in .jsonl")
+        raise InputError(f"{file}: must be a log that ends in .npz, a journal (.jsonl) or ArduPilot's (.BIN)")
     from anyhull.onboard.recorder import recover
 
     found = recover(file)
     if not len(found.time):
         raise InputError(f"{file}: holds no period")
     return found
+
+
+def _convert(
+    file: Path, log: Log, csv: Path | None, mcap: Path | None, bag: Path | None, layout: Path | None
+) -> dict[str, str]:
+    """Write the log in other formats; their paths by format."""
+    files = {}
+    try:
+        if csv:
+            files["csv"] = str(log.save_csv(csv))
+        if bag:
+            from anyhull.viz.rosbag import write_bag
+
+            files["bag"] = str(write_bag(log, bag))
+        files |= write_files(log, None, None, None, mcap)
+    except InputError as error:
+        named = str(error)  # of an output by its own name, of the log by its field alone
+        known = named.startswith(tuple(f"{path}: " for path in (csv, mcap, bag)))
+        raise InputError(named if known else f"{file}: {named}") from None
+    if layout:
+        from anyhull.viz.foxglove import LAYOUT
+
+        with atomic_write(layout) as temporary:
+            temporary.write_bytes(LAYOUT.read_bytes())
+        files["layout"] = str(layout)
+    return files
 
 
 def _about(file: Path, log: Log, name: str, types: tuple[type, ...]) -> list[Any] | None:

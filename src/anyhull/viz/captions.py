@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 from anyhull.log import Log
 from anyhull.sea import PRESETS
+from anyhull.viz.facts import has_reference
 
 METRICS = {
     "position_cm": "position, cm",
@@ -51,6 +52,8 @@ def headline(log: Log) -> str:
 def summary(log: Log) -> str:
     """The metrics in one line."""
     m = log.metrics()
+    if not has_reference(log.about):
+        return f"{log.time[-1] - log.time[0]:.0f} s without a reference,  {METRICS['delta_tau']} {short(m.delta_tau)}"
     position, position_std, position_max = map(short, (m.position_cm, m.position_std_cm, m.position_max_cm))
     heading, heading_std, heading_max = map(short, (m.heading_deg, m.heading_std_deg, m.heading_max_deg))
     return (

@@ -14,6 +14,7 @@ from anyhull.errors import InputError
 from anyhull.files import atomic_write
 from anyhull.log import Log
 from anyhull.viz.captions import controller_of, headline, sea_of, short, summary
+from anyhull.viz.facts import has_reference
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +27,9 @@ BLUE, ORANGE, RED, SKY = "#0072B2", "#E69F00", "#D55E00", "#CFE6F5"
 INK, GREY, FAINT = "#222222", "#8C8C8C", "#E4E4E4"
 DASHED: dict[str, Any] = {"color": GREY, "ls": (0, (4, 2))}
 """Line of a reference."""
+
+LINES = (BLUE, ORANGE, RED, "#009E73", "#CC79A7", INK)
+"""Of thrusters, solid and then dashed; twelve at most are drawn."""
 
 AXES = ("surge", "sway", "yaw")
 
@@ -40,15 +44,23 @@ def plot(log: Log, path: str | Path | None = None) -> Figure:
     """Path, errors and commands of one run on one page, saved to `path` if given."""
     if path is not None:
         check_picture(path)
-    figure = new_figure((12, 6.75))
+    extra = [name for name in ("thrusters", "angles") if _varies(getattr(log, name))]
+    figure = new_figure((12, 6.75 + 1.15 * len(extra)))
     grid = {"top": 0.845, "bottom": 0.085}
     left = figure.add_gridspec(1, 1, left=0.055, right=0.49, **grid)
-    right = figure.add_gridspec(5, 1, left=0.58, right=0.975, hspace=0.22, height_ratios=(1.5, 1.5, 1, 1, 1), **grid)
+    heights = (1.5, 1.5, 1, 1, 1, *(1.5 for _ in extra))
+    spacing = {"left": 0.58, "right": 0.975 - 0.012 * bool(extra), "hspace": 0.22, "height_ratios": heights}
+    right = figure.add_gridspec(len(heights), 1, **spacing, **grid)
     _draw_path(figure.add_subplot(left[0]), log)
-    panels = [figure.add_subplot(right[i]) for i in range(5)]
-    _draw_errors(panels[0], panels[1], log)
-    for axis, panel in enumerate(panels[2:]):
+    panels = [figure.add_subplot(right[i]) for i in range(len(heights))]
+    if has_reference(log.about):
+        _draw_errors(panels[0], panels[1], log)
+    else:
+        _draw_motion(panels[0], panels[1], log)
+    for axis, panel in enumerate(panels[2:5]):
         _draw_command(panel, log, axis)
+    for name, panel in zip(extra, panels[5:], strict=True):
+        _draw_thrusters(panel, log, name)
     for panel in panels:
         panel.set_xlim(log.time[0], log.time[-1] + PERIOD)
         panel.tick_params(labelbottom=panel is panels[-1])
@@ -115,7 +127,8 @@ def fleet(
 
 def _draw_path(panel: Axes, log: Log) -> None:
     length, beam, to_scale = drawn_size(log)
-    panel.plot(*log.reference[:, :2].T, **DASHED, lw=1.6, label="reference", zorder=2)
+    if has_reference(log.about):
+        panel.plot(*log.reference[:, :2].T, **DASHED, lw=1.6, label="reference", zorder=2)
     panel.plot(*log.state[:, :2].T, color=BLUE, lw=1.6, label="boat", zorder=4)
     _draw_hulls(panel, log, length, beam, spacing=1.7)
     panel.fill([], [], fc=SKY, ec=BLUE, lw=0.9, label="hull" if to_scale else "hull, not to scale")
@@ -157,6 +170,31 @@ def _draw_command(panel: Axes, log: Log, axis: int) -> None:
     panel.set_ylim(-1.35, 1.35)
     panel.set_yticks((-1, 0, 1))
     panel.set_ylabel(f"{AXES[axis]}\ncommand")
+
+
+def _draw_motion(speed: Axes, heading: Axes, log: Log) -> None:
+    """In place of the errors of a run without a reference."""
+    for panel, values in ((speed, np.hypot(*log.state[:, 3:5].T)), (heading, np.degrees(np.unwrap(log.state[:, 2])))):
+        panel.plot(log.time, values, color=BLUE, lw=1.3)
+        panel.set_ylabel("speed (m/s)" if panel is speed else "heading (deg)")
+
+
+def _varies(values: Array | None) -> bool:
+    """Whether there is anything to draw; the angles of fixed thrusters stay as they are."""
+    return values is not None and bool((values != values[0]).any())
+
+
+def _draw_thrusters(panel: Axes, log: Log, name: str) -> None:
+    values: Array = getattr(log, name)
+    values = values if name == "thrusters" else np.degrees(np.unwrap(values, axis=0))
+    panel.axhline(0, color=FAINT, lw=0.8)
+    for i, (column, colour) in enumerate(zip(values.T, LINES * 2, strict=False)):
+        dashes: Any = "-" if i < len(LINES) else (0, (4, 1.5))
+        panel.step(log.time, column, where="post", lw=0.9, color=colour, ls=dashes, label=str(i))
+    if name == "thrusters":
+        panel.set(ylim=(-1.35, 1.35), yticks=(-1, 0, 1))
+    panel.set_ylabel("thrusters" if name == "thrusters" else "azimuths\n(deg)")
+    panel.legend(loc="center left", bbox_to_anchor=(0.995, 0.5), frameon=False, fontsize=7, handlelength=0.8)
 
 
 def _draw_deviation(panel: Axes, name: str, runs: list[Log], gain: float) -> None:
