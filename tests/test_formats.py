@@ -345,6 +345,15 @@ def test_csv_has_empty_cells_for_what_was_not_measured_and_whole_microseconds_of
     assert "nan" not in "".join(rows)
 
 
+def test_a_dynamics_estimate_that_is_missing_in_some_rows_is_kept_for_the_others(log, tmp_path):
+    dynamics = log.dynamics.copy()
+    dynamics[:2] = np.nan
+    kept = Log.load(replace(log, dynamics=dynamics).save(tmp_path / "run.npz"))
+    np.testing.assert_array_equal(kept.dynamics, dynamics)
+    found, _, _ = messages(write_mcap(kept, tmp_path / "run.mcap"))
+    assert len(found["/dynamics"]) == ROWS - 2
+
+
 def test_json_of_a_log_with_missing_measurements_is_valid(log, tmp_path, capsys):
     assert main(["log", str(log.save(tmp_path / "run.npz")), "--json"]) == 0
     json.loads(capsys.readouterr().out, parse_constant=pytest.fail)

@@ -13,6 +13,7 @@ import pytest
 from anyhull import InputError
 from anyhull.cli import main
 from anyhull.cli.foxglove import Steps
+from anyhull.pilot import Pilot
 from anyhull.reference import line
 from anyhull.viz.facts import Entry
 from anyhull.viz.foxglove import QUEUE, LiveView, parse_address
@@ -198,7 +199,7 @@ def test_the_steps_of_an_autopilot_become_rows_with_its_new_events():
     def on_step(step, delay):
         steps.append(step)
 
-    log, autopilot, _ = run(line(2.0, speed=0.5), on_step=on_step)
+    log, autopilot, _ = run(line(2.0, speed=0.5), Pilot.load("field"), on_step=on_step)
     watched = Steps(Kept(), autopilot)
     watched._shown = 0
     for step in steps:
@@ -206,5 +207,11 @@ def test_the_steps_of_an_autopilot_become_rows_with_its_new_events():
     assert len(shown) == len(log.time)
     np.testing.assert_allclose([row.state for row, _ in shown], log.state, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose([row.thrusters for row, _ in shown], log.thrusters, rtol=1e-5, atol=1e-6)
+    # The estimate is of a controller that steers; before and after it there is none.
+    estimated = [row.dynamics is not None for row, _ in shown]
+    assert not estimated[0]
+    assert sum(estimated) > 20
+    np.testing.assert_array_equal(np.isfinite(log.dynamics).all(axis=1), estimated)
+    assert np.isnan(log.dynamics[~np.array(estimated)]).all()
     assert "run" in {row.guard[0] for row, _ in shown}
     assert sum(len(events) for _, events in shown) == len(log.about["events"])

@@ -26,6 +26,8 @@ SHAPES = {"time": (), "state": (6,), "reference": (6,), "command": (3,), "curren
 OPTIONAL = ("latent", "estimate", "epoch", "thrusters", "angles", "dynamics", "sensors")
 FIXED = {"estimate": (6,), "epoch": (), "dynamics": (18,), "sensors": (8,)}
 """Shapes of a row of those that have a fixed one."""
+GAPS = ("dynamics", "sensors")
+"""Those that may be missing in some rows, which hold NaN then."""
 SENSORS = (
     "fix time [s]",
     "fix x [m]",
@@ -100,7 +102,8 @@ class Log:
     angles: Array | None = None
     """Directions of the thrusters from the bow toward positive sway, rad, (n, thrusters)."""
     dynamics: Array | None = None
-    """The controller's estimate of the nine components e, then their spreads (`anyhull.pilot.Dynamics`), (n, 18)."""
+    """The controller's estimate of the nine components e, then their spreads (`anyhull.pilot.Dynamics`); NaN where it
+    did not steer; (n, 18)."""
     sensors: Array | None = None
     """The last measurement of each sensor in the period, by `SENSORS`; NaN where there is none; (n, 8)."""
 
@@ -204,7 +207,7 @@ class Log:
             shape = SHAPES.get(name, FIXED.get(name, array.shape[-1:]))
             if array.shape != (*rows, *shape) or rows in ((), (0,)):
                 raise InputError(f"{path}: {name} has shape {array.shape}: must be (n, {', '.join(map(str, shape))})")
-            within = np.abs(np.nan_to_num(array, nan=0.0) if name == "sensors" else array) <= LARGEST_VALUE
+            within = np.abs(np.nan_to_num(array, nan=0.0) if name in GAPS else array) <= LARGEST_VALUE
             if not (array.dtype == np.float64 and within.all()):
                 raise InputError(f"{path}: {name} must hold double-precision numbers up to {LARGEST_VALUE:g}")
         if (np.diff(content["time"]) < 0).any():
@@ -262,12 +265,14 @@ class Recorder:
             self._on_row(self._rows[-1])
 
     def log(self, about: dict[str, Any]) -> Log:
-        """The run so far. A missing field is zero; an optional field is None unless every row has it."""
+        """The run so far. A missing field is zero; an optional one is None unless every row has it, those of `GAPS` one."""
 
         def column(name: str) -> Array:
             shape = (len(self._rows), *SHAPES.get(name, (-1,)))
             return np.array([row.get(name, np.zeros(SHAPES[name])) for row in self._rows], float).reshape(shape)
 
-        optional = {name for name in OPTIONAL if self._rows and all(name in row for row in self._rows)}
-        extra = {name: np.array([row[name] for row in self._rows], float) for name in optional}
+        kept = {name: sum(name in row for row in self._rows) for name in OPTIONAL}
+        optional = [name for name, rows in kept.items() if rows and (name in GAPS or rows == len(self._rows))]
+        empty = {name: np.full(FIXED[name], np.nan) for name in GAPS}
+        extra = {name: np.array([row.get(name, empty.get(name)) for row in self._rows], float) for name in optional}
         return Log(**{name: column(name) for name in SHAPES}, **extra, about=about)

@@ -26,7 +26,7 @@ import numpy as np
 from anyhull.backend import Array
 from anyhull.errors import InputError, RunError
 from anyhull.files import atomic_write
-from anyhull.log import Log, describe_vessel
+from anyhull.log import FIXED, Log, describe_vessel
 from anyhull.onboard import journal
 from anyhull.onboard.autopilot import Autopilot
 from anyhull.onboard.event_log import CAPACITY
@@ -42,6 +42,9 @@ COLUMNS, MEASURED = 29, 21
 
 ARRAYS = ("thrusters", "angles", "dynamics", "latent")
 """Arrays of a period."""
+
+EMPTY = {"dynamics": (math.nan,) * FIXED["dynamics"][0]}
+"""What stands for an array in a period without it: the estimate is missing while the controller does not steer."""
 
 LARGEST_ARRAY = 1000
 """Numbers of one of them."""
@@ -206,7 +209,7 @@ class _Rows:
         self.boat_time: float | None = None
         # A day is 864 000 periods: arrays of numbers, no objects.
         self.numbers, self._arrays = array("d"), {name: array("d") for name in ARRAYS}
-        self._rows, self._widths = 0, [0] * len(ARRAYS)
+        self._rows, self._widths = 0, [len(EMPTY.get(name, ())) for name in ARRAYS]
 
     def read(self, segment: Path) -> None:
         """Take the lines of a segment, up to the first damaged one."""
@@ -225,8 +228,8 @@ class _Rows:
                     self.about = self.about or about
                 case [*values] if number and self._is_period(values):
                     self.numbers.extend(math.nan if value is None else value for value in values[:COLUMNS])
-                    for numbers, more in zip(self._arrays.values(), values[COLUMNS:], strict=True):
-                        numbers.extend(more)
+                    for (name, numbers), more in zip(self._arrays.items(), values[COLUMNS:], strict=True):
+                        numbers.extend(more or EMPTY.get(name, ()))
                     self._widths = [
                         width or len(more) for width, more in zip(self._widths, values[COLUMNS:], strict=True)
                     ]
@@ -255,7 +258,7 @@ class _Rows:
         )
 
     def log(self, about: dict[str, Any]) -> Log:
-        """The periods as a log; each array only if every period has it."""
+        """The periods as a log; each array only if every period has it, but the dynamics if one has."""
         table = np.asarray(self.numbers).reshape(-1, COLUMNS)
         when, following = table[:, 0], table[:, 2] > 0
         edges = np.flatnonzero(np.diff(following, prepend=False, append=False))
@@ -266,7 +269,7 @@ class _Rows:
         arrays = {
             name: np.asarray(numbers).reshape(self._rows, width)
             for (name, numbers), width in zip(self._arrays.items(), self._widths, strict=True)
-            if len(numbers) == self._rows * width > 0
+            if len(numbers) == self._rows * width > 0 and not all(map(math.isnan, numbers))
         }
         return Log(
             time=when,

@@ -31,7 +31,7 @@ WANTED = (
     *("MODE", "MSG", "ERR", "EV"),
 )
 
-GAP, HOLE = 60.0, 1.0
+GAP, HOLE = 10.0, 1.0
 """Times without an EKF record and without a target after which the track and the reference are interrupted, s."""
 
 LONGEST = 24 * 3600.0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import logging
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -122,6 +123,8 @@ class LiveView:
         except Exception as error:  # the SDK raises its own for each cause
             reason = str(error).removeprefix("FoxgloveError: ").partition(" (os error")[0]
             raise InputError(f"--foxglove {self._host}:{port}: {reason}: give another address") from None
+        # A client that goes without a word is no error to print over the console.
+        logging.getLogger("foxglove").addHandler(logging.NullHandler())
         self._publisher = Publisher(context, self._facts)
         self._queue: Queue[tuple[Row, tuple[Entry, ...]] | None] = Queue(QUEUE)
         self._thread = threading.Thread(target=self._run, name="foxglove", daemon=True)

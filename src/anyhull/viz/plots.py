@@ -44,7 +44,7 @@ def plot(log: Log, path: str | Path | None = None) -> Figure:
     """Path, errors and commands of one run on one page, saved to `path` if given."""
     if path is not None:
         check_picture(path)
-    extra = [name for name in ("thrusters", "angles") if _varies(getattr(log, name))]
+    extra = [name for name in ("thrusters", "angles") if _drawn(log, name)]
     figure = new_figure((12, 6.75 + 1.15 * len(extra)))
     grid = {"top": 0.845, "bottom": 0.085}
     left = figure.add_gridspec(1, 1, left=0.055, right=0.49, **grid)
@@ -179,9 +179,10 @@ def _draw_motion(speed: Axes, heading: Axes, log: Log) -> None:
         panel.set_ylabel("speed (m/s)" if panel is speed else "heading (deg)")
 
 
-def _varies(values: Array | None) -> bool:
+def _drawn(log: Log, name: str) -> bool:
     """Whether there is anything to draw; the angles of fixed thrusters stay as they are."""
-    return values is not None and bool((values != values[0]).any())
+    values: Array | None = getattr(log, name)
+    return values is not None and bool((values != (0 if name == "thrusters" else values[0])).any())
 
 
 def _draw_thrusters(panel: Axes, log: Log, name: str) -> None:

@@ -124,7 +124,7 @@ class Publisher:
         if row.thrusters is not None:
             angles = {} if row.angles is None else {"angles": [float(angle) for angle in row.angles]}
             self._json("/thrusters", row.time, {"commands": [float(value) for value in row.thrusters]} | angles)
-        if row.dynamics is not None:
+        if row.dynamics is not None and np.isfinite(row.dynamics).all():
             self._json("/dynamics", row.time, estimates(row.dynamics))
         if row.latent is not None:
             self._json("/latent", row.time, {"z": [float(value) for value in row.latent]})
