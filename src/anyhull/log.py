@@ -265,7 +265,7 @@ class Recorder:
             self._on_row(self._rows[-1])
 
     def log(self, about: dict[str, Any]) -> Log:
-        """The run so far. A missing field is zero; an optional one is None unless every row has it, those of `GAPS` one."""
+        """The run so far. A missing field is zero, one of `GAPS` NaN; others are None unless every row has them."""
 
         def column(name: str) -> Array:
             shape = (len(self._rows), *SHAPES.get(name, (-1,)))

@@ -22,7 +22,7 @@ from anyhull.errors import InputError
 from anyhull.files import atomic_write
 from anyhull.log import Log
 from anyhull.viz.facts import Entry, events_of, facts_of, reactions, stamps
-from anyhull.viz.topics import PATH_POINTS, Publisher, Row, import_foxglove
+from anyhull.viz.topics import Publisher, Row, import_foxglove
 
 ADDRESS = "127.0.0.1:8765"
 """Where a client finds the server, by default."""
@@ -33,8 +33,11 @@ LAYOUT = Path(__file__).with_name("foxglove-layout.json")
 QUEUE = 50
 """Rows that may wait for the server: five seconds."""
 
-REPEAT = 20
+REPEAT = 50
 """Rows between two messages of what does not change, for clients that come later."""
+
+LIVE_POINTS = 500
+"""Largest number of poses of a path that is repeated: they take 0.6 ms."""
 
 PATIENCE = 2.0
 """Longest wait for the last rows at the end, s."""
@@ -111,7 +114,7 @@ class LiveView:
         self._host, port = parse_address(address or ADDRESS)
         self.dropped = 0
         """Rows that were not sent, since too many waited."""
-        self._path = None if path is None or not self._facts.reference else path
+        self._path = None if path is None or not self._facts.reference else path[:: -(-len(path) // LIVE_POINTS)]
         self._track: list[Array] = []
         self._every = self._rows = 0
         context = foxglove.Context()
@@ -180,5 +183,5 @@ class LiveView:
         if self._rows % (1 << self._every) == 0:
             self._track.append(np.array(state[:3]))
         self._rows += 1
-        if len(self._track) > PATH_POINTS:
+        if len(self._track) > LIVE_POINTS:
             self._track, self._every = self._track[::2], self._every + 1
