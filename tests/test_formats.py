@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import subprocess
 import sys
 from dataclasses import asdict, replace
@@ -199,6 +200,15 @@ def paths_of(value):
         yield value
 
 
+def test_the_documentation_names_every_topic_and_no_other():
+    text = (Path(__file__).parents[1] / "docs" / "logs.md").read_text()
+    table = text.partition("## Foxglove")[2].partition("JSON messages have")[0]
+    numbers = [*NUMBERS, "/thrusters", "/dynamics", "/latent", "/guard"]
+    assert set(re.findall(r"`(/\w+)`", table)) == {*TOPICS, *numbers}
+    for topic, schema in TOPICS.items():
+        assert re.search(rf"`{topic}`[^|]*\| foxglove\.{schema} ", table), topic
+
+
 def test_every_path_of_the_layout_is_in_a_file(log, tmp_path):
     found, _, _ = messages(write_mcap(log, tmp_path / "run.mcap"))
     layout = json.loads(LAYOUT.read_text())
@@ -363,3 +373,24 @@ def test_a_number_that_time_cannot_hold_is_refused(log, tmp_path):
     with pytest.raises(InputError, match="must be from 0 to"):
         write_mcap(replace(log, epoch=log.epoch + 1e11), tmp_path / "run.mcap")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_disk_that_fails_leaves_one_line_and_no_file(log, tmp_path, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("FoxgloveError: MCAP error: I/O error")
+
+    monkeypatch.setattr("anyhull.viz.topics.Publisher.row", fail)
+    with pytest.raises(InputError, match=r"run\.mcap: cannot be written: MCAP error: I/O error"):
+        write_mcap(log, tmp_path / "run.mcap")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_simulation_writes_its_mcap(tmp_path):
+    file = tmp_path / "run.mcap"
+    common = ["simulate", "--reference", "line", "--length", "2", "--controller", "field"]
+    assert main([*common, "--mcap", str(file), "--out", str(tmp_path / "run.npz")]) == 0
+    found, _, _ = messages(file)
+    log = Log.load(tmp_path / "run.npz")
+    positions = [(m.pose.position.x, m.pose.position.y) for _, m in found["/pose"]]
+    np.testing.assert_allclose(positions, log.state[:, :2], atol=1e-9)
+    assert {"/dynamics", "/latent", "/forces", "/error"} <= found.keys()

@@ -204,11 +204,20 @@ def pilot(
         save_killed(out, printer.say)
         # Figure and metrics are of the time on the reference; the log has the whole run.
         followed = log.during(log.about["following"]) if log.about["following"] else None
-        files |= write_files(followed or log, plot, None, None) | write_files(log, None, None, None, mcap)
+        files |= write_files(followed or log, plot, None, None) | _write_mcap(log, mcap, printer.say)
     if autopilot.refused or not autopilot.guard.has_run:
         why = autopilot.refused or f"the boat was not armed: {signals.missing()}"
         raise RunError(f"{why}; log: {files['log']}")
     _print_summary(boat, log, followed, files, as_json)
+
+
+def _write_mcap(log: Log, mcap: Path | None, say: Say) -> dict[str, str]:
+    """Write the whole run; where that fails, the log is saved already."""
+    try:
+        return write_files(log, None, None, None, mcap)
+    except InputError as error:
+        say(f"{error}; anyhull log converts the log")
+        return {}
 
 
 def _fence(own: Fence | None, mission: Mission) -> Fence | None:

@@ -21,7 +21,7 @@ from anyhull.backend import Array
 from anyhull.errors import InputError
 from anyhull.files import atomic_write
 from anyhull.log import Log
-from anyhull.viz.facts import Entry, events_of, facts_of, reactions, stamps
+from anyhull.viz.facts import Entry, Facts, Nanoseconds, events_of, facts_of, reactions, stamps
 from anyhull.viz.topics import Publisher, Row, import_foxglove
 
 ADDRESS = "127.0.0.1:8765"
@@ -54,30 +54,40 @@ def write_mcap(log: Log, path: str | Path) -> Path:
     path = Path(path)
     check_new(path, ".mcap", "an MCAP file")
     foxglove, facts, (times, kind) = import_foxglove(), facts_of(log.about), stamps(log)
-    events = events_of(log, times)
-    guard = reactions(events, times)
-    with atomic_write(path) as temporary:
-        context = foxglove.Context()
-        with foxglove.open_mcap(temporary, allow_overwrite=True, context=context) as writer:
-            note = (
-                "s since 1970 UTC" if kind == "epoch" else "s since the start of the run: the log has no absolute time"
-            )
-            axes = "x east, y north" if facts.frame else "x and y as in the log, whose axes are not stated"
-            writer.write_metadata("anyhull", {"about": json.dumps(log.about), "log_time": note, "axes": axes})
-            publisher, start = Publisher(context, facts), int(times[0])
-            publisher.hull(start)
-            publisher.path("/path", start, log.state)
-            if facts.reference:
-                publisher.path("/reference_path", start, log.reference)
-            waiting = events[::-1]
-            for i, time in enumerate(times.tolist()):
-                while waiting and waiting[-1].time <= time:
-                    publisher.event(waiting.pop())
-                publisher.row(row_of(log, i, time, guard[i]))
-            for entry in reversed(waiting):
-                publisher.event(entry)
-            publisher.close()
+    try:
+        with atomic_write(path) as temporary:
+            context = foxglove.Context()
+            with foxglove.open_mcap(temporary, allow_overwrite=True, context=context) as writer:
+                writer.write_metadata("anyhull", _metadata(log, facts, kind))
+                publisher = Publisher(context, facts)
+                _publish(publisher, log, facts, times)
+                publisher.close()
+    except (RuntimeError, OSError) as error:  # a full disk, which the SDK reports as the former
+        reason = getattr(error, "strerror", None) or str(error).removeprefix("FoxgloveError: ")
+        raise InputError(f"{path}: cannot be written: {reason}") from None
     return path
+
+
+def _metadata(log: Log, facts: Facts, kind: str) -> dict[str, str]:
+    note = "s since 1970 UTC" if kind == "epoch" else "s since the start of the run: the log has no absolute time"
+    axes = "x east, y north" if facts.frame else "x and y as in the log, whose axes are not stated"
+    return {"about": json.dumps(log.about), "log_time": note, "axes": axes}
+
+
+def _publish(publisher: Publisher, log: Log, facts: Facts, times: Nanoseconds) -> None:
+    """Send a whole run, in order of time."""
+    events, start = events_of(log, times), int(times[0])
+    guard, waiting = reactions(events, times), events[::-1]
+    publisher.hull(start)
+    publisher.path("/path", start, log.state)
+    if facts.reference:
+        publisher.path("/reference_path", start, log.reference)
+    for i, time in enumerate(times.tolist()):
+        while waiting and waiting[-1].time <= time:
+            publisher.event(waiting.pop())
+        publisher.row(row_of(log, i, time, guard[i]))
+    for entry in reversed(waiting):
+        publisher.event(entry)
 
 
 def row_of(log: Log, i: int, time: int, guard: tuple[str, str]) -> Row:

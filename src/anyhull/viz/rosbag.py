@@ -78,6 +78,8 @@ def write_bag(log: Log, path: str | Path) -> Path:
         if path.exists():
             raise InputError(f"{path}: exists: a bag must be a new folder")
         os.rename(folder / path.name, path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return path
