@@ -47,7 +47,7 @@ def plot(log: Log, path: str | Path | None = None) -> Figure:
     extra = [name for name in ("thrusters", "angles") if _drawn(log, name)]
     figure = new_figure((12, 6.75 + 1.15 * len(extra)))
     grid = {"top": 0.845, "bottom": 0.085}
-    left = figure.add_gridspec(1, 1, left=0.055, right=0.49, **grid)
+    left = figure.add_gridspec(1, 1, left=0.07, right=0.49, **grid)
     heights = (1.5, 1.5, 1, 1, 1, *(1.5 for _ in extra))
     spacing = {"left": 0.58, "right": 0.975 - 0.012 * bool(extra), "hspace": 0.22, "height_ratios": heights}
     right = figure.add_gridspec(len(heights), 1, **spacing, **grid)
