@@ -39,8 +39,8 @@ CODES |= {"L": "i", "n": "4s", "N": "16s", "Z": "64s"}
 def record(name, *values):
     """A record as the board writes it, with raw values."""
     number, letters, _ = TYPES[name]
-    values = [value.encode() if isinstance(value, str) else value for value in values]
-    return b"\xa3\x95" + bytes([number]) + struct.pack("<" + "".join(CODES[letter] for letter in letters), *values)
+    raw = [value.encode() if isinstance(value, str) else value for value in values]
+    return b"\xa3\x95" + bytes([number]) + struct.pack("<" + "".join(CODES[letter] for letter in letters), *raw)
 
 
 def flight(seconds=20.0, targets=True):
@@ -104,6 +104,9 @@ def test_the_state_of_a_run_is_that_of_the_first_filter_in_its_own_frame(whole, 
     np.testing.assert_allclose(
         log.state[:, 3:], np.stack([np.cos(across), np.sin(across), across * 0 + 0.01], 1), atol=1e-5
     )
+    assert log.thrusters is not None
+    assert log.epoch is not None
+    assert log.sensors is not None
     # 40 of 100 ahead, half of 4500 to port; pulses 250 of 500 up, none, and 200 of 400 down.
     np.testing.assert_allclose(log.command, np.full((200, 3), (0.4, 0.0, -0.5)), atol=1e-7)
     np.testing.assert_allclose(log.thrusters, np.full((200, 2), (0.5, -0.5)), atol=1e-7)
@@ -182,7 +185,9 @@ def test_a_run_without_a_reference_has_no_errors_rather_than_none_at_all(tmp_pat
     from mcap.reader import make_reader
 
     with write_mcap(read_ardupilot(file), tmp_path / "run.mcap").open("rb") as written:
-        topics = {channel.topic for channel in make_reader(written).get_summary().channels.values()}
+        summary = make_reader(written).get_summary()
+    assert summary is not None
+    topics = {channel.topic for channel in summary.channels.values()}
     assert {"/pose", "/path", "/gps", "/thrusters"} <= topics
     assert not {"/reference", "/error", "/reference_path"} & topics
 

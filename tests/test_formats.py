@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def log():
     sensors[1, :4] = 1000.1, 3.0, 4.0, 0.5
     sensors[:, 4:6] = 0.0, 0.1
     return Log(
-        time=0.1 * np.arange(ROWS),
+        time=0.1 * np.arange(ROWS, dtype=np.float64),
         state=ones * (3.0, 4.0, 0.0, 1.0, 0.2, 0.1),
         reference=ones * (2.0, 4.0, 0.0, 1.0, 0.0, 0.0),
         command=ones * (0.5, 0.25, -0.1),
@@ -53,7 +54,7 @@ def log():
         force=np.zeros((ROWS, 3)),
         latent=random.normal(size=(ROWS, 3)),
         estimate=ones * (3.5, 4.0, 0.0, 1.0, 0.2, 0.1),
-        epoch=1.7e9 + 0.1 * np.arange(ROWS),
+        epoch=1.7e9 + 0.1 * np.arange(ROWS, dtype=np.float64),
         thrusters=ones * (1.0, -1.0, 0.5, 0.0),
         angles=np.zeros((ROWS, 4)),
         dynamics=np.concatenate(
@@ -73,11 +74,14 @@ def bare(log):
 
 def messages(path):
     """Every message by topic: its time and its content; schemas by topic; metadata."""
-    found, schemas, factories = {}, {}, {}
+    found: dict[str, list[Any]] = {}
+    schemas: dict[str, str] = {}
+    factories: dict[str, Any] = {}
     with Path(path).open("rb") as file:
         reader = make_reader(file, validate_crcs=True)
         notes = {record.name: record.metadata for record in reader.iter_metadata()}
         for schema, channel, message in reader.iter_messages():
+            assert schema is not None
             schemas[channel.topic] = schema.name
             if schema.encoding == "protobuf":
                 if schema.name not in factories:
@@ -225,7 +229,8 @@ def test_every_path_of_the_layout_is_in_a_file(log, tmp_path):
 
 
 def test_a_bag_holds_standard_messages_in_the_axes_of_ros(log, tmp_path):
-    store, found = get_typestore(Stores.ROS2_JAZZY), {}
+    store = get_typestore(Stores.ROS2_JAZZY)
+    found: dict[str, list[Any]] = {}
     with Reader(write_bag(log, tmp_path / "bag")) as bag:
         for connection, time, data in bag.messages():
             found.setdefault(connection.topic, []).append((time, store.deserialize_cdr(data, connection.msgtype)))

@@ -101,7 +101,7 @@ def test_a_client_sees_topics_and_messages_and_may_command_nothing(view):
         assert information["name"] == "anyhull Dinghy"
         assert not information.get("capabilities")
         view.show(row(), (Entry(10**9, "fence", "0.1 m outside"),))
-        channels = {}
+        channels: dict[str, int] = {}
         while not {"/guard", "/pose", "/events", "/path", "/reference_path", "/hull"} <= channels.keys():
             channels |= {c["topic"]: c["id"] for c in client.until(op("advertise"))["channels"]}
         client.send({"op": "subscribe", "subscriptions": [{"id": 7, "channelId": channels["/thrusters"]}]})
@@ -125,7 +125,7 @@ def test_a_client_that_does_not_read_delays_neither_the_run_nor_its_end(view):
     with Client(view.port) as client:
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         view.show(row())
-        channels = {}
+        channels: dict[str, int] = {}
         while not {"/pose", "/tf", "/hull"} <= channels.keys():
             channels |= {c["topic"]: c["id"] for c in client.until(op("advertise"))["channels"]}
         subscriptions = [{"id": i, "channelId": number} for i, number in enumerate(channels.values())]
@@ -205,7 +205,7 @@ def test_the_steps_of_an_autopilot_become_rows_with_its_new_events():
         steps.append(step)
 
     log, autopilot, _ = run(line(2.0, speed=0.5), Pilot.load("field"), on_step=on_step)
-    watched = Steps(Kept(), autopilot)
+    watched = Steps(Kept(), autopilot)  # type: ignore[arg-type]
     watched._shown = 0
     for step in steps:
         watched.show(step)
@@ -238,6 +238,9 @@ def test_a_pilot_is_watched_while_it_runs_and_leaves_an_mcap(tmp_path):
     log = Log.load(tmp_path / "run.npz")
     with (tmp_path / "run.mcap").open("rb") as file:
         summary = make_reader(file).get_summary()
+    assert summary is not None
+    assert summary.statistics is not None
+    assert log.epoch is not None
     counts = {summary.channels[k].topic: n for k, n in summary.statistics.channel_message_counts.items()}
     assert counts["/pose"] == counts["/thrusters"] == len(log.time)
     assert summary.statistics.message_start_time / 1e9 == pytest.approx(log.epoch[0], abs=5.0)
@@ -250,7 +253,8 @@ def test_a_simulation_is_watched_at_the_pace_of_the_clock():
         def show(self, row, events=()):
             shown.append((row, time.time_ns()))
 
-    show = paced(Kept())
+    show = paced(Kept())  # type: ignore[arg-type]
+    assert show is not None
     state = np.zeros(6)
     for k in range(4):
         show({"time": 0.05 * k, "state": state, "reference": state, "command": np.zeros(3), "current": np.zeros(2)})
