@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fuzz_mutations import Mutation, mutate_command, mutate_log, mutate_message, mutate_policy, mutate_text
+from fuzz_mutations import (
+    Mutation,
+    mutate_bytes,
+    mutate_command,
+    mutate_log,
+    mutate_message,
+    mutate_policy,
+    mutate_text,
+)
 
 from anyhull import policy_file
 from anyhull.errors import InputError
@@ -199,6 +207,16 @@ def read_boat(path: Path) -> None:
         raise Unsafe("the margin of the fence is not a number")
 
 
+def read_dataflash(path: Path) -> None:
+    from anyhull.viz.ardupilot import read_ardupilot
+
+    log = read_ardupilot(path)
+    for name in ("time", "state", "reference", "command"):
+        if not np.isfinite(getattr(log, name)).all():
+            raise Unsafe(f"{name} that is not finite")
+    json.dumps(log.about, allow_nan=False)
+
+
 def read_mission(path: Path) -> None:
     from anyhull.mission import Mission
 
@@ -309,6 +327,7 @@ TARGETS: dict[str, Target] = {
     "policy": Target(read_policy, mutate_policy, (".safetensors",), policies),
     "log": Target(read_log, mutate_log, (".npz",), logs),
     "journal": Target(read_journal, mutate_text, (".jsonl",), journals),
+    "dataflash": Target(read_dataflash, mutate_bytes, (".bin",)),
     "toml": Target(read_boat, mutate_text, (".toml",), catalogue),
     "mission": Target(read_mission, mutate_text, (".csv", ".toml", ".gpx", ".geojson", ".plan")),
     "result": Target(read_result, mutate_text, (".json",)),

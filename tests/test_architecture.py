@@ -67,6 +67,7 @@ def test_the_wheel_holds_the_pilots_policies_alone_and_at_most_3_mb(tmp_path):
     assert policies == {"field.safetensors", "ideal.safetensors"}
     assert len([name for name in names if name.startswith("anyhull/vessels/")]) == 23
     assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert "anyhull/viz/foxglove-layout.json" in names
 
 
 def test_every_test_that_the_safety_table_names_exists():

@@ -227,7 +227,7 @@ def test_a_pilot_is_watched_while_it_runs_and_leaves_an_mcap(tmp_path):
     at = free_ports()[0]
     options = ["--reference", "line", "--mcap", tmp_path / "run.mcap", "--foxglove-at", at]
     with process(*boat), process(*pilot, *options) as steering:
-        waits_for(steering.stderr, f"Foxglove: open ws://{at}")
+        waits_for(steering.stderr, f"Foxglove: open ws://{at}", seconds=15.0)
         waits_for(steering.stderr, "reaction: run", seconds=15.0)
         with Client(int(at.split(":")[1])) as client:
             topics = {channel["topic"] for channel in client.until(op("advertise"))["channels"]}
