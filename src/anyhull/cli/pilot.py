@@ -138,7 +138,7 @@ def pilot(
     with ExitStack() as stack:
         printer = Printer()
         stack.callback(printer.close)
-        link = open_link(setup.link, "pilot", listen, peer, chosen.frame)
+        link = open_link(setup.link, "pilot", listen, peer, chosen.frame, setup.vessel)
         stack.callback(link.close)
         if here:
             chosen, about["reference"] = _moved(setup, link, chosen, printer.say), asked | {"here": True}
@@ -175,6 +175,8 @@ def pilot(
             shown.show(step, delay)
             if watched:
                 watched.show(step)
+            if step is not None and hasattr(link, "report"):
+                link.report(step, chosen.reference)
 
         log = run_autopilot(
             autopilot,

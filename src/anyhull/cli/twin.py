@@ -6,7 +6,7 @@ import math
 import random
 import sys
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,9 @@ from anyhull.errors import InputError
 from anyhull.onboard.messages import MAX_INTEGER
 from anyhull.onboard.setup import Setup
 from anyhull.twin.water import WATERS, Water
+
+if TYPE_CHECKING:
+    from anyhull.onboard.links import ConfiguredLink
 
 
 def twin(
@@ -39,6 +42,7 @@ def twin(
     setup = Setup.load(vessel)
     water = Water.preset(sea)
     from anyhull.onboard.links import open_link
+    from anyhull.onboard.links.ros2 import ROS2Config
     from anyhull.twin.autopilot_board import AutopilotBoard
     from anyhull.twin.serve import serve
     from anyhull.twin.twin import Twin, TwinConfig
@@ -47,7 +51,13 @@ def twin(
     session = random.SystemRandom().randrange(MAX_INTEGER)
     boat = Twin(setup.vessel, TwinConfig(water=water), seed=seed, antenna=antenna, session=session)
     warn(boat.vessel)
-    link = open_link(setup.link, "boat", listen, peer)
+    link: ConfiguredLink
+    if isinstance(setup.link, ROS2Config):
+        from anyhull.twin.ros2_boat import open_boat
+
+        link = open_boat(setup.link, boat.vessel, listen or peer)
+    else:
+        link = open_link(setup.link, "boat", listen, peer)
     print(f"{boat.vessel.name} at {link.address}, only for a pilot at {link.peer}", file=sys.stderr, flush=True)
     was_stopped, skipped = True, 0.0
     too_slow = f"this machine is too slow for --time-factor {time_factor:g}"
