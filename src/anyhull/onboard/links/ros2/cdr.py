@@ -41,7 +41,7 @@ def type_hash(kind: str) -> str:
 def encode(kind: str, fields: dict[str, Any]) -> bytes:
     """A message of these fields as CDR; those left out are zero."""
     store = typestore()
-    return bytes(store.serialize_cdr(_build(store, kind, fields), kind))
+    return bytes(store.serialize_cdr(build(store, kind, fields), kind))
 
 
 def decode(kind: str, content: bytes) -> Any:
@@ -54,7 +54,8 @@ def decode(kind: str, content: bytes) -> Any:
         raise BadCDR(f"not a {kind}") from None
 
 
-def _build(store: Any, kind: str, fields: dict[str, Any]) -> Any:
+def build(store: Any, kind: str, fields: dict[str, Any]) -> Any:
+    """A message of a store of definitions from its fields; those left out are zero."""
     known = dict(store.fielddefs[kind][1])
     if unknown := fields.keys() - known.keys():
         raise KeyError(f"{kind} has no {', '.join(sorted(unknown))}")
@@ -65,13 +66,13 @@ def _value(store: Any, entry: tuple[Any, Any], value: Any) -> Any:
     node, about = entry
     match node.name:
         case "NAME":
-            return _build(store, about, value or {})
+            return build(store, about, value or {})
         case "BASE":
             name = about[0]
             return value if value is not None else "" if name == "string" else False if name == "bool" else 0
     element, length = about
     if element[0].name == "NAME":
-        return [_build(store, element[1], item) for item in value or ()]
+        return [build(store, element[1], item) for item in value or ()]
     if element[1][0] in ("string", "wstring"):
         return list(value or ())
     plain = {"byte": "uint8", "octet": "uint8", "char": "uint8"}.get(element[1][0], element[1][0])

@@ -1,0 +1,275 @@
+"""Faults of a ROS 2 network: no crash, no command outside the limits, and the boat is steered again afterwards."""
+
+import math
+import os
+import signal
+import socket
+import time
+from dataclasses import replace
+
+import pytest
+from pond import process, waits_for
+from ros2_doubles import BOAT, Trial, setup
+
+from anyhull.onboard.links.ros2.cdr import encode
+from anyhull.onboard.links.ros2.node import ODOMETRY, WRENCH, ROS2Link
+from anyhull.onboard.links.ros2.zenoh_transport import ZenohTransport
+from anyhull.onboard.messages import Odometry
+from anyhull.reference import hold, line
+
+STATION = hold(duration=1000.0)
+
+
+def underway(reference=STATION, seconds=4.0, **link):
+    """A trial whose boat is steered."""
+    trial = Trial(setup(**link), reference).run(seconds)
+    assert trial.steps[-1].decision.reaction == "run"
+    return trial
+
+
+def reactions(trial, since):
+    return {step.decision.reaction for step in trial.steps[since:]}
+
+
+def recovers(trial, seconds=8.0):
+    """Whether the boat is steered again, after all commands were within the limits."""
+    trial.run(seconds)
+    return trial.steps[-1].decision.reaction == "run" and trial.within_limits()
+
+
+def events(trial):
+    return {what for what, times in trial.autopilot.event_log.counts.items() if times}
+
+
+def test_a_boat_that_is_killed_and_restarted_is_steered_again():
+    trial = underway()
+    trial.boat.close()
+    trial.boat = None
+    before = len(trial.steps)
+    trial.run(3.0)
+    assert (trial.steps[-1].decision.command == 0).all()
+    assert "ramp" in reactions(trial, before)
+    assert trial.steps[-1].decision.reason.startswith("lost: lost, no odometry")
+    trial.boat = trial.connect_boat()
+    assert recovers(trial)
+    assert "boat restarted" in events(trial)
+
+
+def test_a_pilot_that_is_killed_and_restarted_steers_again():
+    trial = underway()
+    trial.link.close()
+    trial.link = trial.connect_pilot()
+    before = len(trial.applied)
+    assert recovers(trial)
+    # The board begins anew with the new publisher once the old one has been silent.
+    assert len({command.session for command in trial.applied[before:]}) == 1
+    assert trial.boat.rejected["another publisher of /cmd_wrench"] > 0
+
+
+def test_with_thirty_percent_of_all_messages_lost_the_boat_arrives():
+    trial = Trial(setup(), line(5.0), seed=4)
+    trial.network.loss = 0.3
+    trial.run()
+    assert trial.autopilot.phase == "arrived"
+    assert trial.within_limits()
+    assert trial.log().metrics().position_cm < 30
+
+
+def test_with_thirty_percent_loss_of_sensors_and_thrusters_the_boat_arrives():
+    fields = {"state": "sensors", "origin": (59.0, 10.0), "command": "thrusters", "thrusters": ("a", "b", "c", "d")}
+    trial = Trial(setup(**fields), line(5.0), seed=4)
+    trial.network.loss = 0.3
+    trial.run()
+    assert trial.autopilot.phase == "arrived"
+    assert trial.within_limits()
+
+
+def test_reordered_messages_are_sorted_out():
+    trial = Trial(setup(), line(5.0), seed=5)
+    trial.network.jitter = 0.15  # at 50 Hz up to seven messages overtake one
+    trial.run()
+    assert trial.autopilot.phase == "arrived"
+    assert trial.within_limits()
+    assert "odometry out of order" in events(trial)
+    assert trial.boat.rejected["command out of order"] > 0
+    times = [command.time for command in trial.applied]
+    assert times == sorted(times)
+
+
+@pytest.mark.parametrize("step", [-1000.0, -2.0, 0.2, 1e5])
+def test_a_step_of_the_boats_clock_is_followed(step):
+    trial = underway()
+    trial.twin.set_clock(step)
+    assert recovers(trial)
+
+
+@pytest.mark.parametrize("value", [math.nan, 1e30])
+def test_numbers_that_are_none_are_rejected(value):
+    trial = underway()
+    stranger = trial.boat.transport
+    before, good = len(trial.steps), trial.boat.transport.publish
+
+    def publish(topic, fields):
+        if topic == "/odom":
+            fields["twist"]["twist"]["linear"]["x"] = value
+        good(topic, fields)
+
+    stranger.publish = publish
+    trial.run(3.0)
+    assert "ramp" in reactions(trial, before)
+    assert all(math.isfinite(value) for step in trial.steps for value in step.decision.command)
+    rejected = trial.link.rejected
+    assert rejected["not finite"] + rejected["odometry.u out of range"] > 100
+    stranger.publish = good
+    assert recovers(trial)
+
+
+@pytest.mark.parametrize(
+    ("part", "reason"),
+    [
+        ({"orientation": {"w": 0.0, "x": 0.0, "y": 0.0, "z": 0.0}}, "orientation is no unit quaternion"),
+        ({"position": {"x": 1e9, "y": 0.0}}, "odometry.x out of range"),
+    ],
+)
+def test_a_pose_that_is_none_is_rejected(part, reason):
+    trial = underway()
+    good = trial.boat.transport.publish
+
+    def publish(topic, fields):
+        if topic == "/odom":
+            fields["pose"]["pose"] |= part
+        good(topic, fields)
+
+    trial.boat.transport.publish = publish
+    trial.run(1.0)
+    assert trial.link.rejected[reason] > 40
+    trial.boat.transport.publish = good
+    assert recovers(trial)
+
+
+def test_a_topic_that_stops_ramps_the_boat_down():
+    trial = underway()
+    trial.network.silent.add("/odom")
+    before = len(trial.steps)
+    trial.run(3.0)
+    assert "ramp" in reactions(trial, before)
+    assert (trial.steps[-1].decision.command == 0).all()
+    trial.network.silent.clear()
+    assert recovers(trial)
+
+
+def test_commands_that_do_not_arrive_let_the_boats_watchdog_stop_it():
+    trial = underway()
+    trial.network.silent.add("/cmd_wrench")
+    trial.run(2.0)
+    assert trial.twin.firmware.stopped
+    trial.network.silent.clear()
+    assert recovers(trial)
+
+
+def test_someone_elses_odometry_is_not_believed():
+    trial = underway()
+    stranger = trial.network.node()
+    stranger.advertise("/odom", ODOMETRY)
+    x = trial.steps[-1].estimate.pose[0]
+
+    def on_tick(now):
+        far = {"position": {"x": 500.0}, "orientation": {"w": 1.0}}
+        header = {"stamp": {"sec": int(now), "nanosec": 0}, "frame_id": "odom"}
+        stranger.publish("/odom", {"header": header, "child_frame_id": "base_link", "pose": {"pose": far}})
+
+    before = len(trial.steps)
+    trial.run(3.0, on_tick)
+    assert reactions(trial, before) == {"run"}
+    assert trial.link.rejected["another publisher of /odom"] > 300
+    assert trial.steps[-1].estimate.pose[0] == pytest.approx(x, abs=0.5)
+    assert trial.link.unready() == "/odom has several publishers"
+
+
+def test_someone_elses_commands_do_not_reach_the_twins_board():
+    trial = underway()
+    stranger = trial.network.node()
+    stranger.advertise("/cmd_wrench", WRENCH)
+
+    def on_tick(now):
+        header = {"stamp": {"sec": int(now), "nanosec": int(1e9 * (now % 1))}}
+        stranger.publish("/cmd_wrench", {"header": header, "wrench": {"force": {"x": 40.0}}})
+
+    trial.run(3.0, on_tick)
+    assert trial.boat.rejected["another publisher of /cmd_wrench"] > 300
+    assert max(abs(part) for command in trial.applied for part in command.wrench) < 1.0
+    assert trial.link.unready() == "someone else publishes /cmd_wrench"
+
+
+@pytest.mark.parametrize("size", [math.nan, math.inf, 41.0, -41.0])
+def test_the_twin_takes_no_wrench_outside_its_limits(size):
+    trial = Trial(setup(), STATION)
+    stranger = trial.network.node()
+    stranger.advertise("/cmd_wrench", WRENCH)
+    stranger.publish("/cmd_wrench", {"header": {"stamp": {"sec": 1}}, "wrench": {"force": {"x": size}}})
+    assert trial.boat.receive(0.0) == []
+    assert trial.boat.rejected == {"command outside the limits": 1}
+
+
+def test_bytes_that_are_no_messages_do_not_stop_the_loop():
+    trial = underway()
+    good, random = encode(ODOMETRY, {}), trial.network.random
+
+    def on_tick(now):
+        junk = random.randbytes(random.randrange(800))
+        cut = good[: random.randrange(len(good))]
+        for content in (junk, cut, good[:4] + junk):
+            trial.network.deliver("/odom", content, b"somebody's     ")
+            trial.network.deliver("/path", content, b"somebody's     ")
+            trial.network.deliver("/cmd_wrench", content, b"somebody's     ")
+
+    before = len(trial.steps)
+    trial.run(3.0, on_tick)
+    assert reactions(trial, before) == {"run"}
+    assert trial.within_limits()
+
+
+def test_a_flood_is_given_to_the_loop_in_bursts():
+    trial = underway()
+    for _ in range(5000):
+        trial.network.deliver("/odom", encode(ODOMETRY, {}), b"somebody's     ")
+    assert recovers(trial, 5.0)
+
+
+def free_router():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"tcp/127.0.0.1:{taken.getsockname()[1]}"
+
+
+def test_a_twin_in_a_process_of_its_own_is_killed_and_comes_back(tmp_path):
+    router = free_router()
+    boat = tmp_path / "boat.toml"
+    stated = f'kind = "ros2"\ntransport = "zenoh"\ndomain = 11\nrouter = "{router}"'
+    boat.write_text(BOAT.read_text().replace('kind = "ros2"', stated))
+    config = replace(setup().link, router=router, domain=11, transport="zenoh")
+    link = ROS2Link(config, ZenohTransport(config), setup().vessel)
+
+    def heard(wanted, seconds=15.0):
+        """Whether odometry is heard, or silence."""
+        ends, silent = time.monotonic() + seconds, 0
+        while time.monotonic() < ends:
+            found = any(isinstance(received.message, Odometry) for received in link.receive(0.1))
+            silent = 0 if found else silent + 1
+            if (wanted and found) or (not wanted and silent > 5):
+                return True
+        return False
+
+    try:
+        with process("twin", "--vessel", boat, "--sea", "light-air") as first:
+            waits_for(first.stderr, "anyhull_twin", 20.0)
+            assert heard(True)
+            os.kill(first.pid, signal.SIGKILL)
+            assert heard(False)
+            assert link.unready() == "nobody subscribes to /cmd_wrench"
+        with process("twin", "--vessel", boat, "--sea", "light-air") as second:
+            waits_for(second.stderr, "anyhull_twin", 20.0)
+            assert heard(True)
+            assert link.unready() == ""
+    finally:
+        link.close()
