@@ -9,6 +9,7 @@ import queue
 import sys
 from enum import Enum
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +57,8 @@ class FakePublisher:
 class FakeNode:
     def __init__(self, name, context, namespace):
         self.name, self.context, self.namespace = name, context, namespace
-        self.publishers_, self.subscriptions_, self.waiting = [], [], queue.Queue()
+        self.publishers_, self.subscriptions_ = [], []
+        self.waiting: queue.Queue[Any] = queue.Queue()
         BUS.append(self)
 
     def create_publisher(self, kind, topic, profile):
@@ -100,6 +102,11 @@ class SingleThreadedExecutor:
 
     def shutdown(self, timeout_sec=None):
         return True
+
+
+class SignalHandlerOptions(Enum):
+    ALL = 3
+    NO = 0
 
 
 class QoSProfile:
@@ -160,7 +167,7 @@ def _check(node, about, value):
         assert isinstance(value, list | np.ndarray)
         assert node.name != "ARRAY" or len(value) == length
         for item in value if isinstance(value, list) else ():
-            _check(*element, item)
+            _check(element[0], element[1], item)
 
 
 def _written(node, about):
@@ -177,15 +184,14 @@ def install(monkeypatch):
     BUS.clear()
 
     def init(*, context, domain_id, signal_handler_options):
-        assert signal_handler_options is options.NO
+        assert signal_handler_options is SignalHandlerOptions.NO
         context.domain_id, context._ok = domain_id, True
 
-    options = Enum("SignalHandlerOptions", "ALL NO")
-    modules = {
+    modules: dict[str, dict[str, Any]] = {
         "rclpy": {"init": init, "create_node": lambda name, *, context, namespace: FakeNode(name, context, namespace)},
         "rclpy.context": {"Context": Context},
         "rclpy.executors": {"SingleThreadedExecutor": SingleThreadedExecutor},
-        "rclpy.signals": {"SignalHandlerOptions": options},
+        "rclpy.signals": {"SignalHandlerOptions": SignalHandlerOptions},
         "rclpy.qos": {
             "QoSProfile": QoSProfile,
             "DurabilityPolicy": Enum("DurabilityPolicy", "TRANSIENT_LOCAL VOLATILE"),

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +68,7 @@ class Node:
         self.advertised: dict[str, str] = {}
         self.subscribed: dict[str, str] = {}
         self.latched: dict[str, bytes] = {}
-        self.incoming = InTransit()
+        self.incoming = InTransit[Any]()
 
     def advertise(self, topic, kind, *, latched=False):
         self.advertised[topic] = kind

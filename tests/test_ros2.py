@@ -4,9 +4,11 @@ import math
 import socket
 import time
 from dataclasses import replace
+from typing import Any
 
 import fake_rclpy
 import pytest
+from pond import process
 from ros2_doubles import BOAT, Network, ROS2Config, Trial, message, setup, write_definitions
 
 from anyhull.control import PID
@@ -17,7 +19,7 @@ from anyhull.onboard.links.opening import read_link
 from anyhull.onboard.links.ros2 import cdr, conversion
 from anyhull.onboard.links.ros2 import zenoh_dialect as dialect
 from anyhull.onboard.links.ros2.node import FIX, IMU, ODOMETRY, PATH, WRENCH, ROS2Link
-from anyhull.onboard.links.ros2.rclpy_transport import RclpyTransport
+from anyhull.onboard.links.ros2.rclpy_transport import RclpyTransport, message_class
 from anyhull.onboard.links.ros2.transport import QUEUE, Inbox
 from anyhull.onboard.links.ros2.zenoh_transport import ZenohTransport
 from anyhull.onboard.links.udp import UDPConfig
@@ -445,7 +447,7 @@ def test_a_path_is_a_list_of_points_and_a_second_one_is_ignored():
 def test_the_inbox_keeps_the_newest_and_counts_the_rest():
     from collections import Counter
 
-    inbox, rejected = Inbox[int](), Counter()
+    inbox, rejected = Inbox[int](), Counter[str]()
     for i in range(QUEUE + 5):
         inbox.put(i)
     taken = inbox.take(0.0, rejected)
@@ -542,7 +544,7 @@ def test_a_thousand_round_trips_with_zenoh_ros2_sdk_lose_nothing(router, tmp_pat
         wait_for(heard)
         while states(link):
             time.sleep(0.05)
-        returned = []
+        returned: list[Odometry] = []
         for i in range(1000):
             link.send(Command(1, i, 10.0 + i, (), (), (i / 1000, 0.0, 0.0)))
             ends = time.monotonic() + 5.0
@@ -567,7 +569,7 @@ def test_a_late_node_gets_the_reference_and_a_topic_of_another_type_is_told(rout
     try:
         link.transport.publish("/reference", {"poses": [{"pose": {"position": {"x": 4.0}}}]})
         key = dialect.Graph(8, "", "/", "").key("/reference", PATH, cdr.type_hash(PATH))
-        got = []
+        got: list[Any] = []
         history = zenoh.ext.HistoryConfig(detect_late_publishers=True, max_samples=1)
         listening = zenoh.ext.declare_advanced_subscriber(late._session, key, got.append, history=history)
         wait_for(lambda: bool(got))
@@ -579,6 +581,36 @@ def test_a_late_node_gets_the_reference_and_a_topic_of_another_type_is_told(rout
     finally:
         link.close()
         late.close()
+
+
+def test_a_pilot_waits_for_a_path_and_plans_it(router, tmp_path):
+    import json
+
+    boat = tmp_path / "boat.toml"
+    stated = f'kind = "ros2"\ntransport = "zenoh"\ndomain = 10\nrouter = "{router}"'
+    boat.write_text(BOAT.read_text().replace('kind = "ros2"', stated))
+    planner = ZenohTransport(ROS2Config(router=router, domain=10, node="planner"))
+    planner.advertise("/path", PATH)
+    poses = [{"pose": {"position": {"x": x, "y": y}}} for x, y in ((0.0, 0.0), (10.0, 0.0), (10.0, 10.0))]
+    try:
+        with process("pilot", boat, "--from-link", "--speed", "0.5", "--dry-run", "--json") as planning:
+            ends = time.monotonic() + 30.0
+            while planning.poll() is None and time.monotonic() < ends:
+                planner.publish("/path", {"header": {"frame_id": "odom"}, "poses": poses})
+                time.sleep(0.1)
+            plan = json.loads(planning.stdout.read())
+    finally:
+        planner.close()
+    assert plan["waypoints"] == [[0.0, 0.0], [10.0, 0.0], [10.0, 10.0]]
+
+
+def test_a_path_is_only_for_a_boat_of_ros_2(capsys):
+    from anyhull.cli.from_link import mission_from_link
+
+    with pytest.raises(InputError, match=r"--from-link: only for \[link\] kind = 'ros2', and this boat's is 'udp'"):
+        mission_from_link(replace(setup(), link=UDPConfig()), {})
+    with pytest.raises(InputError, match=r"--mission a\.toml: not for a path of the link"):
+        mission_from_link(setup(), {"mission": "a.toml"})
 
 
 def test_zenoh_passes_over_what_is_no_message(router):
@@ -615,24 +647,30 @@ def test_a_router_that_is_not_there_does_not_hold_up_the_pilot():
 def test_the_same_node_runs_over_rclpy(monkeypatch):
     fake_rclpy.install(monkeypatch)
     import rclpy
-    from nav_msgs.msg import Odometry as OdometryClass
+
+    OdometryClass = message_class(ODOMETRY)
 
     config = replace(setup().link, transport="rclpy", domain=5)
     link = open_link(config, "pilot", vessel=VESSEL)
     assert isinstance(link, ROS2Link)
     assert isinstance(link.transport, RclpyTransport)
     context = fake_rclpy.Context()
-    rclpy.init(context=context, domain_id=5, signal_handler_options=sys_signals().NO)
-    boat, commands = rclpy.create_node("boat", context=context, namespace="/"), []
+    rclpy.init(context=context, domain_id=5, signal_handler_options=fake_rclpy.SignalHandlerOptions.NO)
+    boat, commands = rclpy.create_node("boat", context=context, namespace="/"), list[Any]()
     publisher = boat.create_publisher(OdometryClass, "/odom", None)
     assert link.unready() == "nobody subscribes to /cmd_wrench"
-    boat.create_subscription(_wrench_class(), "/cmd_wrench", commands.append, None)
+    boat.create_subscription(message_class(WRENCH), "/cmd_wrench", commands.append, None)
     assert link.unready() == ""
     odometry = OdometryClass()
     odometry.header.stamp.sec, odometry.header.frame_id, odometry.pose.pose.orientation.w = 4, "odom", 1.0
     publisher.publish(odometry)
-    found = []
-    wait_for(lambda: bool(found.extend(states(link)) or found))
+    found: list[Any] = []
+
+    def heard():
+        found.extend(states(link))
+        return bool(found)
+
+    wait_for(heard)
     assert (found[0].time, found[0].psi) == (4.0, 0.0)
     link.send(Command(1, 0, 4.5, (), (), (0.5, 0.0, 0.0)))
     _, wrench = boat.waiting.get(timeout=5)
@@ -645,18 +683,6 @@ def test_the_same_node_runs_over_rclpy(monkeypatch):
     link.close()
     link.send(Command(1, 1, 4.6, (), (), (0.5, 0.0, 0.0)))
     assert link.rejected["not sent"] == 1
-
-
-def sys_signals():
-    from rclpy.signals import SignalHandlerOptions
-
-    return SignalHandlerOptions
-
-
-def _wrench_class():
-    from geometry_msgs.msg import WrenchStamped
-
-    return WrenchStamped
 
 
 def test_rclpy_that_cannot_be_imported_is_an_error_of_one_line():

@@ -83,6 +83,9 @@ def pilot(
         bool, typer.Option("--here", help="Begin where the boat is: the reference is moved and turned as a whole.")
     ] = False,
     dry_run: DryRun = False,
+    from_link: Annotated[
+        bool, typer.Option("--from-link", help="Wait for a nav_msgs/Path of the boat's link, and follow its points.")
+    ] = False,
     from_start: Annotated[
         bool, typer.Option("--from-start", help="Do not resume a run that was killed or ended by SIGTERM.")
     ] = False,
@@ -111,9 +114,15 @@ def pilot(
     setup = Setup.load(boat)
     sizes = {"speed": speed, "laps": laps, "heading": heading, "radius": radius, "corridor": corridor}
     options = sizes | {"spacing": spacing, "angle": angle}
-    chosen, asked = chosen_mission(
-        reference, mission, waypoints, options, origin=origin, axes=axes, vessel=setup.vessel, duration=duration
-    )
+    if from_link:
+        from anyhull.cli.from_link import mission_from_link
+
+        stated = {"reference": reference, "mission": mission, "waypoints": waypoints, "origin": origin, "axes": axes}
+        chosen, asked = mission_from_link(setup, stated | options | {"duration": duration, "here": here or None})
+    else:
+        chosen, asked = chosen_mission(
+            reference, mission, waypoints, options, origin=origin, axes=axes, vessel=setup.vessel, duration=duration
+        )
     if here and (chosen.frame is not None or chosen.fence_corners is not None):
         raise InputError("--here: only for a shape or local waypoints; this mission has its own place")
     outside = [] if here else _outside(setup.fence, chosen)
