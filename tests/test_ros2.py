@@ -11,7 +11,7 @@ import pytest
 from pond import process
 from ros2_doubles import BOAT, Network, ROS2Config, Trial, message, setup, write_definitions
 
-from anyhull.control import PID
+from anyhull import Pilot
 from anyhull.errors import InputError
 from anyhull.mission.geodesy import LocalFrame
 from anyhull.onboard.links import open_link
@@ -690,6 +690,52 @@ def test_rclpy_that_cannot_be_imported_is_an_error_of_one_line():
         RclpyTransport(ROS2Config())
 
 
-def test_the_example_is_a_boat():
-    assert isinstance(Setup.load(BOAT).link, ROS2Config)
-    assert PID(VESSEL)
+# The package for colcon.
+
+PACKAGE = BOAT.parents[1] / "ros2" / "anyhull_ros"
+
+
+@pytest.fixture
+def node_arguments():
+    """The function that turns a node's parameters into a command line."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location("anyhull_ros_pilot", PACKAGE / "anyhull_ros" / "pilot.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.arguments
+
+
+def test_parameters_of_the_node_replace_the_files_link(node_arguments, tmp_path):
+    parameters = {"boat": str(BOAT), "controller": "pid", "mission": "", "use_sim_time": True, "from_link": True}
+    own = {"node": "pilot_a", "namespace": "/a", "odometry": "/gps/odom", "depth": 3, "reliability": "reliable"}
+    command = node_arguments(own | parameters, tmp_path)
+    assert command == ["pilot", str(tmp_path / BOAT.name), "--controller", "pid", "--from-link"]
+    loaded = Setup.load(command[1])
+    wanted = {"node": "pilot_a", "namespace": "/a", "odometry": "/gps/odom", "depth": 3, "reliability": "reliable"}
+    assert loaded == replace(setup(), link=replace(setup().link, **wanted))
+    with pytest.raises(ValueError, match="parameter boat is missing"):
+        node_arguments({}, tmp_path)
+    node_arguments(parameters | {"odometri": "x"}, tmp_path)
+    with pytest.raises(InputError, match=r"link\.odometri = 'x': unknown key; did you mean 'odometry'"):
+        Setup.load(tmp_path / BOAT.name)
+
+
+def test_colcon_finds_the_package():
+    from xml.etree import ElementTree
+
+    package = ElementTree.parse(PACKAGE / "package.xml").getroot()
+    assert package.attrib["format"] == "3"
+    assert [package.findtext(name) for name in ("name", "license")] == ["anyhull_ros", "MIT"]
+    assert package.findtext("export/build_type") == "ament_python"
+    assert (PACKAGE / "resource" / "anyhull_ros").exists()
+    compile((PACKAGE / "launch" / "pilot.launch.py").read_text(), "pilot.launch.py", "exec")
+
+
+def test_the_wam_v_of_vrx_is_a_boat_that_can_be_steered():
+    boat = Setup.load(PACKAGE / "config" / "vrx.toml")
+    # Two thrusters of 1266 N, 1.027 m to the side: 2 · 1266 N ahead, and 2 · 1266 · 1.027 = 2600 N·m.
+    assert boat.vessel.limits == pytest.approx((2532.0, 0.0, 2600.4), rel=1e-3, abs=1e-6)
+    trial = Trial(boat, line(8.0, speed=1.0), controller=Pilot.load("field")).run(40.0)
+    assert trial.autopilot.phase == "arrived"
+    assert trial.within_limits()

@@ -26,13 +26,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         "fix": "sensors/gps/gps/fix",
         "imu": "sensors/imu/imu/data",
         "thrusters": ["thrusters/left/thrust", "thrusters/right/thrust"],
-        "thruster_angles": ["thrusters/left/pos", "thrusters/right/pos"],
         "frame_id": "",
         "base_frame": "",
     }
 }
 """Fields by the name of a preset; those of the file go before them. `vrx` is the WAM-V of Virtual RobotX with its two
-stern thrusters, left and right in this order."""
+stern thrusters, left and right in this order. Their angles are `thrusters/left/pos` and `thrusters/right/pos`."""
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,13 @@ class RclpyTransport:
         self._inbox = Inbox[Arrived]()
         self._context = Context()
         # The signals are the pilot's own: it ramps down.
-        rclpy.init(context=self._context, domain_id=config.domain_id, signal_handler_options=SignalHandlerOptions.NO)
-        self._node = rclpy.create_node(config.node, context=self._context, namespace=config.own_namespace)
+        options = {"domain_id": config.domain_id, "signal_handler_options": SignalHandlerOptions.NO}
+        try:
+            rclpy.init(context=self._context, **options)
+            self._node = rclpy.create_node(config.node, context=self._context, namespace=config.own_namespace)
+        except Exception as error:  # of the middleware, by many names
+            reason = " ".join(str(error).split())[:150]
+            raise InputError(f"link.transport = 'rclpy': no node {config.node!r}: {reason}") from None
         self._publishers: dict[str, Any] = {}
         self._kinds: dict[str, str] = {}
         self._executor = SingleThreadedExecutor(context=self._context)
@@ -89,10 +94,10 @@ class RclpyTransport:
     def close(self) -> None:
         """Leave the graph."""
         self._closing = True
+        self._thread.join(1.0)
         self._executor.shutdown(timeout_sec=1.0)
         self._node.destroy_node()
         self._context.try_shutdown()
-        self._thread.join(1.0)
 
     def _spin(self) -> None:
         while not self._closing and self._context.ok():

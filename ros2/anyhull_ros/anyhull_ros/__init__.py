@@ -1,0 +1,1 @@
+"""anyhull's pilot as a ROS 2 node."""
