@@ -435,13 +435,15 @@ def test_a_boat_starts_when_its_commands_have_one_publisher_and_a_subscriber():
 
 def test_a_path_is_a_list_of_points_and_a_second_one_is_ignored():
     link, boat = pilot()
+    link.listen_for_path()
     points = [(0.0, 0.0), (0.0, 0.0), (5.0, 1.0)]
     poses = [{"pose": {"position": {"x": x, "y": y}}} for x, y in points]
     boat.publish("/path", {"header": {"frame_id": "odom"}, "poses": poses})
-    boat.publish("/path", {"poses": poses})
+    boat.publish("/path", {"header": {"frame_id": "map"}, "poses": poses})
+    boat.publish("/path", {"poses": poses[:1]})
     assert states(link) == []
     assert link.path == [(0.0, 0.0), (5.0, 1.0)]
-    assert link.rejected == {"path ignored: a mission is under way": 1}
+    assert link.rejected == {"not in frame_id 'odom'": 1}
 
 
 def test_the_inbox_keeps_the_newest_and_counts_the_rest():
@@ -576,7 +578,7 @@ def test_a_late_node_gets_the_reference_and_a_topic_of_another_type_is_told(rout
         assert cdr.decode(PATH, got[0].payload.to_bytes()).poses[0].pose.position.x == 4.0
         listening.undeclare()
         late.advertise("/odom", "geometry_msgs/msg/PoseStamped")
-        wait_for(lambda: "as geometry_msgs/msg/PoseStamped with another type" in link.hint())
+        wait_for(lambda: "as 'geometry_msgs/msg/PoseStamped' with another type" in link.hint())
         assert link.transport.publishers("/odom") == 0
     finally:
         link.close()
@@ -621,12 +623,15 @@ def test_zenoh_passes_over_what_is_no_message(router):
         good = cdr.encode(ODOMETRY, ODOM)
 
         def heard():
+            other._session.put(key, b"\0" * 5000)
             other._session.put(key, good[:60], attachment=b"short")
             other._session.put(key, good)
             return bool(states(link))
 
         wait_for(heard)
         assert link.rejected["not a nav_msgs/msg/Odometry"] > 0
+        link.receive(0.0)
+        assert link.rejected["too long"] > 0
     finally:
         link.close()
         other.close()

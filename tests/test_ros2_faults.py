@@ -220,7 +220,6 @@ def test_bytes_that_are_no_messages_do_not_stop_the_loop():
         cut = good[: random.randrange(len(good))]
         for content in (junk, cut, good[:4] + junk):
             trial.network.deliver("/odom", content, b"somebody's     ")
-            trial.network.deliver("/path", content, b"somebody's     ")
             trial.network.deliver("/cmd_wrench", content, b"somebody's     ")
 
     before = len(trial.steps)

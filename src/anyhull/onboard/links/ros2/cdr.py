@@ -9,11 +9,11 @@ import numpy as np
 
 from anyhull.errors import InputError
 
-LONGEST = 100_000
-"""Largest length of a list in a message received, such as the points of a path."""
+LONGEST = 10_000
+"""Largest length of a list in a message received: the points of a path."""
 
-MAX_BYTES = 2**23
-"""Largest message received."""
+MAX_BYTES, MAX_PATH = 4096, 2**21
+"""Largest message received, and largest path: a queue of them must not fill the memory."""
 
 
 class BadCDR(ValueError):
@@ -38,6 +38,11 @@ def type_hash(kind: str) -> str:
     return str(typestore().hash_rihs01(kind))
 
 
+def most_bytes(kind: str) -> int:
+    """The largest message of a type that is received."""
+    return MAX_PATH if kind == "nav_msgs/msg/Path" else MAX_BYTES
+
+
 def encode(kind: str, fields: dict[str, Any]) -> bytes:
     """A message of these fields as CDR; those left out are zero."""
     store = typestore()
@@ -46,7 +51,7 @@ def encode(kind: str, fields: dict[str, Any]) -> bytes:
 
 def decode(kind: str, content: bytes) -> Any:
     """The message of CDR bytes; raises only `BadCDR`."""
-    if len(content) > MAX_BYTES:
+    if len(content) > most_bytes(kind):
         raise BadCDR("too long")
     try:
         return typestore().deserialize_cdr(content, kind)

@@ -90,11 +90,8 @@ class ROS2Link:
         if config.state == "sensors":
             listens = [(config.fix, FIX, self._fix), (config.imu, IMU, self._imu)]
         listens += [(config.operator, STRING, self._operator), (config.estop, BOOL, self._estop)]
-        listens += [(config.path, PATH, self._path)]
         for topic, kind, handler in listens:
-            if topic:
-                self._handlers[name(topic)] = handler
-                transport.subscribe(name(topic), kind)
+            self._listen(topic, kind, handler)
         for topic in self.command_topics:
             transport.advertise(topic, WRENCH if config.command == "wrench" else FLOAT)
         self._reports = Reports(config, transport)
@@ -145,6 +142,10 @@ class ROS2Link:
         age = step.time - self._stamp[0] if self._stamp else math.nan
         self._reports.publish(step, reference, age, self.rejected.total())
 
+    def listen_for_path(self) -> None:
+        """Take a path, into `path`. Not while the boat is steered: to decode a long one takes longer than a period."""
+        self._listen(self.config.path, PATH, self._path)
+
     def unready(self) -> str:
         """Why the boat must not start yet, or empty."""
         for topic in self.command_topics:
@@ -168,9 +169,14 @@ class ROS2Link:
         """Leave the graph."""
         self.transport.close()
 
+    def _listen(self, topic: str, kind: str, handler: Callable[[Any, float], Iterator[Message]]) -> None:
+        if topic:
+            self._handlers[self.config.topic(topic)] = handler
+            self.transport.subscribe(self.config.topic(topic), kind)
+
     def _as_other(self, topic: str) -> str:
         others = self.transport.other_types(topic)
-        return f", others use it as {', '.join(others[:3])[:150]} with another type or hash" if others else ""
+        return f", others use it as {', '.join(others[:3])[:150]!r} with another type or hash" if others else ""
 
     def _admit(self, arrived: Arrived) -> None:
         """Raise for a message of another publisher than the one believed; begin anew with a new one."""
@@ -237,9 +243,7 @@ class ROS2Link:
 
     def _path(self, message: Any, arrival: float) -> Iterator[Message]:
         self._in_frames(message.header.frame_id)
-        if self.path is not None or self._published is not None:
-            raise Rejected("path ignored: a mission is under way")
-        self.path = conversion.read_path(message, self.config.axes)
+        self.path = self.path or conversion.read_path(message, self.config.axes)
         yield from ()
 
     def _status(self, now: float) -> Status:

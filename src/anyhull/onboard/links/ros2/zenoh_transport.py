@@ -12,12 +12,18 @@ from typing import Any, NamedTuple
 
 from anyhull.errors import InputError
 from anyhull.onboard.links.ros2 import zenoh_dialect as dialect
-from anyhull.onboard.links.ros2.cdr import MAX_BYTES, BadCDR, decode, encode, type_hash
+from anyhull.onboard.links.ros2.cdr import BadCDR, decode, encode, most_bytes, type_hash
 from anyhull.onboard.links.ros2.config import ROS2Config
 from anyhull.onboard.links.ros2.transport import Arrived, Inbox
 
 MAX_TOKENS = 4096
 """Publishers and subscriptions of others that are remembered."""
+
+LONGEST_TOKEN = 1000
+"""Characters of one that is remembered."""
+
+MAX_ATTACHMENT = 100
+"""Bytes of an attachment that are kept; it has 33."""
 
 FIRST_NUMBER = 10
 """Of our publishers and subscriptions; those before are the node's own."""
@@ -107,14 +113,15 @@ class ZenohTransport:
     def subscribe(self, topic: str, kind: str) -> None:
         """Declare a subscription."""
         decode(kind, encode(kind, {}))
-        clock, inbox = self._clock, self._inbox
+        clock, inbox, most = self._clock, self._inbox, most_bytes(kind)
 
         def on_sample(sample: Any) -> None:
-            content, attached = sample.payload.to_bytes(), sample.attachment
-            if len(content) > MAX_BYTES:
+            if len(sample.payload) > most:
                 inbox.note("too long")
                 return
-            inbox.put(_Raw(topic, kind, content, attached.to_bytes() if attached else b"", clock()))
+            content, attached = sample.payload.to_bytes(), sample.attachment
+            known = attached.to_bytes()[:MAX_ATTACHMENT] if attached else b""
+            inbox.put(_Raw(topic, kind, content, known, clock()))
 
         subscriber = self._session.declare_subscriber(self._graph.key(topic, kind, type_hash(kind)), on_sample)
         best_effort = self._config.reliability == "best_effort"
@@ -164,7 +171,7 @@ class ZenohTransport:
         token = str(sample.key_expr)
         if sample.kind != self._zenoh.SampleKind.PUT:
             self._others.pop(token, None)
-        elif len(self._others) < MAX_TOKENS:
+        elif len(self._others) < MAX_TOKENS and len(token) <= LONGEST_TOKEN:
             end = dialect.endpoint(token)
             if end is not None and end.session != self._graph.session:
                 self._others[token] = end
