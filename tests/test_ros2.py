@@ -3,6 +3,7 @@
 import math
 import socket
 import time
+from array import array
 from dataclasses import replace
 from typing import Any
 
@@ -706,6 +707,8 @@ def node_arguments():
     from importlib.util import module_from_spec, spec_from_file_location
 
     spec = spec_from_file_location("anyhull_ros_pilot", PACKAGE / "anyhull_ros" / "pilot.py")
+    assert spec is not None
+    assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.arguments
@@ -713,11 +716,11 @@ def node_arguments():
 
 def test_parameters_of_the_node_replace_the_files_link(node_arguments, tmp_path):
     parameters = {"boat": str(BOAT), "controller": "pid", "mission": "", "use_sim_time": True, "from_link": True}
-    own = {"node": "pilot_a", "namespace": "/a", "odometry": "/gps/odom", "depth": 3, "reliability": "reliable"}
+    own = {"node": "pilot_a", "namespace": "/a", "odometry": "/gps/odom", "depth": 3, "origin": array("d", [59, 10])}
     command = node_arguments(own | parameters, tmp_path)
     assert command == ["pilot", str(tmp_path / BOAT.name), "--controller", "pid", "--from-link"]
     loaded = Setup.load(command[1])
-    wanted = {"node": "pilot_a", "namespace": "/a", "odometry": "/gps/odom", "depth": 3, "reliability": "reliable"}
+    wanted = {"node": "pilot_a", "namespace": "/a", "odometry": "/gps/odom", "depth": 3, "origin": (59.0, 10.0)}
     assert loaded == replace(setup(), link=replace(setup().link, **wanted))
     with pytest.raises(ValueError, match="parameter boat is missing"):
         node_arguments({}, tmp_path)

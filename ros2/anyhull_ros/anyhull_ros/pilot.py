@@ -75,7 +75,9 @@ def _is_table(value: Any) -> bool:
 
 
 def _value(value: Any) -> str:
-    return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
+    # Lists of a node's parameters may be arrays.
+    plain = value if isinstance(value, str | bool | int | float) else list(value)
+    return json.dumps(plain, ensure_ascii=False)
 
 
 if __name__ == "__main__":

@@ -80,15 +80,24 @@ class RclpyTransport:
 
     def subscribers(self, topic: str) -> int:
         """How many subscriptions are matched with a topic that was advertised."""
-        return int(self._publishers[topic].get_subscription_count())
+        try:
+            return int(self._publishers[topic].get_subscription_count())
+        except RuntimeError:  # of a context that was shut down
+            return 0
 
     def publishers(self, topic: str) -> int:
         """How many publishers others have on a topic."""
-        return int(self._node.count_publishers(topic)) - (topic in self._publishers)
+        try:
+            return int(self._node.count_publishers(topic)) - (topic in self._publishers)
+        except RuntimeError:
+            return 0
 
     def other_types(self, topic: str) -> list[str]:
         """Types with which others use a topic, where they are not ours."""
-        ends = self._node.get_publishers_info_by_topic(topic) + self._node.get_subscriptions_info_by_topic(topic)
+        try:
+            ends = self._node.get_publishers_info_by_topic(topic) + self._node.get_subscriptions_info_by_topic(topic)
+        except RuntimeError:
+            return []
         return sorted({end.topic_type for end in ends} - {self._kinds[topic]})
 
     def close(self) -> None:
