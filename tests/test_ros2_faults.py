@@ -4,19 +4,25 @@ import math
 import os
 import signal
 import socket
+import struct
 import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from pond import process, waits_for
-from ros2_doubles import BOAT, Trial, setup
+from ros2_doubles import BOAT, Network, Trial, setup
 
 from anyhull.onboard.links.ros2.cdr import encode
-from anyhull.onboard.links.ros2.node import ODOMETRY, WRENCH, ROS2Link
+from anyhull.onboard.links.ros2.node import FIX, IMU, ODOMETRY, WRENCH, ROS2Link
 from anyhull.onboard.links.ros2.zenoh_transport import ZenohTransport
-from anyhull.onboard.messages import Odometry
+from anyhull.onboard.messages import RANGES, Odometry
+from anyhull.onboard.messages import decode as decode_datagram
+from anyhull.onboard.messages import encode as encode_datagram
 from anyhull.reference import hold, line
+from anyhull.twin.ros2_boat import ROS2Boat
 
+VESSEL = setup().vessel
 STATION = hold(duration=1000.0)
 
 
@@ -226,6 +232,51 @@ def test_bytes_that_are_no_messages_do_not_stop_the_loop():
     trial.run(3.0, on_tick)
     assert reactions(trial, before) == {"run"}
     assert trial.within_limits()
+
+
+def test_whatever_numbers_a_message_has_the_loop_gets_only_those_in_range():
+    network = Network(1)
+    odometry = setup(operator="switch", estop="estop").link
+    names = ("a", "b", "c", "d")
+    sensors = setup(state="sensors", origin=(59.0, 10.0), command="thrusters", thrusters=names).link
+    ends: list[Any] = [ROS2Boat(link, network.node(), VESSEL) for link in (odometry, sensors)]
+    ends += [ROS2Link(link, network.node(), VESSEL, clock=network.clock) for link in (odometry, sensors)]
+    topics = {topic: kind for node in network.nodes for topic, kind in node.subscribed.items()}
+    level = {"pose": {"pose": {"orientation": {"w": 1.0}}}}
+    fields: dict[str, Any] = {
+        ODOMETRY: level,
+        IMU: {"orientation": {"w": 1.0}},
+        FIX: {"latitude": 59.0, "longitude": 10.0},
+    }
+    good = {topic: encode(kind, fields.get(kind, {})) for topic, kind in topics.items()}
+    random, received = network.random, 0
+    for _ in range(5000):
+        network.now += 0.01
+        topic = random.choice(list(topics))
+        content = bytearray(good[topic])
+        for _ in range(random.randrange(3)):
+            at = 4 + 4 * random.randrange(max(1, (len(content) - 8) // 4))
+            number = random.choice((math.nan, math.inf, -math.inf, 1e308, -1.0, 2.0, 1e-300))
+            content[at : at + 8] = struct.pack("<d", number)
+        network.deliver(topic, bytes(content), b"peer")
+        for end in ends:
+            for message, _ in end.receive(0.0):
+                if isinstance(message, Odometry):
+                    assert in_range(message)
+                else:
+                    decode_datagram(encode_datagram(message))  # raises for a number out of range
+                received += 1
+    assert received > 2000
+    assert not [reason for end in ends for reason in end.rejected if reason.startswith("message failed")]
+
+
+def in_range(message):
+    """Whether the numbers of an odometry are in their ranges."""
+    for name in ("time", "x", "y", "psi", "u", "v", "r"):
+        low, high = RANGES.get(f"odometry.{name}") or RANGES[name]
+        if not low <= getattr(message, name) <= high:
+            return False
+    return True
 
 
 def test_a_flood_is_given_to_the_loop_in_bursts():
