@@ -112,7 +112,7 @@ def measure(count: int) -> dict[str, Any]:
             while time.monotonic() < ends and len(states) < count:
                 for message, _ in link.receive(0.05):
                     if isinstance(message, Odometry):
-                        states.append((message.x, time.time() - message.time))
+                        states.append((message.pose[0], time.time() - message.time))
                         link.send(Command(1, len(states), time.time(), (), (), (0.1, 0.0, 0.0)))
             commands = json.loads(process.stdout.readline())
     rejected = dict(link.rejected)

@@ -308,7 +308,7 @@ def test_odometry_becomes_a_message_and_a_status_follows():
     boat.publish("/odom", ODOM)
     odometry, status = [received.message for received in link.receive(0.0)]
     assert isinstance(odometry, Odometry)
-    assert (odometry.time, odometry.x, odometry.seq) == (5.0, 0.0, 0)
+    assert (odometry.time, odometry.pose[0], odometry.seq) == (5.0, 0.0, 0)
     assert isinstance(status, Status)
     assert (status.stopped, status.accepted, status.session) == (False, -1, odometry.session)
 
@@ -554,7 +554,7 @@ def test_a_thousand_round_trips_with_zenoh_ros2_sdk_lose_nothing(router, tmp_pat
             while len(returned) == i and time.monotonic() < ends:
                 returned += [r.message for r in link.receive(0.5) if isinstance(r.message, Odometry)]
         assert [found.time for found in returned] == [10.0 + i for i in range(1000)]
-        assert [found.x for found in returned] == pytest.approx([0.04 * i for i in range(1000)])
+        assert [found.pose[0] for found in returned] == pytest.approx([0.04 * i for i in range(1000)])
         assert not link.rejected
         subscriber.close()
         wait_for(lambda: link.unready() == "nobody subscribes to /cmd_wrench")
@@ -677,7 +677,7 @@ def test_the_same_node_runs_over_rclpy(monkeypatch):
         return bool(found)
 
     wait_for(heard)
-    assert (found[0].time, found[0].psi) == (4.0, 0.0)
+    assert (found[0].time, found[0].pose[2]) == (4.0, 0.0)
     link.send(Command(1, 0, 4.5, (), (), (0.5, 0.0, 0.0)))
     _, wrench = boat.waiting.get(timeout=5)
     assert (wrench.wrench.force.x, wrench.header.stamp.nanosec) == (20.0, 500_000_000)

@@ -102,8 +102,8 @@ class ROS2Boat:
         fields: dict[str, Any]
         self._time = message.time
         match message:
-            case Odometry(x=x, y=y, psi=psi, u=u, v=v, r=r, std=std):
-                pose, twist = conversion.odometry_fields((x, y, psi, u, v, r), std, axes)
+            case Odometry(pose=at, velocity=velocity, std=std):
+                pose, twist = conversion.odometry_fields((*at, *velocity), std, axes)
                 stamped = conversion.header(message.time, config.frame_id)
                 fields = {"header": stamped, "child_frame_id": config.base_frame, "pose": pose, "twist": twist}
                 self.transport.publish(topic(config.odometry), fields)

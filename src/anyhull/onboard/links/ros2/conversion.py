@@ -89,9 +89,9 @@ def read_odometry(message: Any, axes: Axes) -> tuple[Six, Six | None]:
     velocity = _finite(twist.linear.x, twist.linear.y, twist.angular.z)
     velocity = velocity if axes == "enu" else mirror_body(velocity)
     state = (*pose, *velocity)
-    for name, value in zip(("x", "y", "psi", "u", "v", "r"), state, strict=True):
+    for name, values in (("pose", pose), ("velocity", velocity)):
         low, high = RANGES[f"odometry.{name}"]
-        if not low <= value <= high:
+        if not all(low <= value <= high for value in values):
             raise Rejected(f"odometry.{name} out of range")
     first, second = _deviations(message.pose.covariance), _deviations(message.twist.covariance)
     if first is None or second is None:

@@ -217,7 +217,7 @@ class ROS2Link:
     def _odometry(self, message: Any, arrival: float) -> Iterator[Message]:
         self._in_frames(message.header.frame_id, message.child_frame_id)
         state, std = conversion.read_odometry(message, self.config.axes)
-        yield Odometry(*self._next(), self._time(message.header.stamp, arrival), *state, std)
+        yield Odometry(*self._next(), self._time(message.header.stamp, arrival), state[:3], state[3:], std)
 
     def _fix(self, message: Any, arrival: float) -> Iterator[Message]:
         assert self._frame is not None
