@@ -156,6 +156,13 @@ def test_the_same_records_are_read_by_pymavlink(whole, tmp_path):
     )
 
 
+def test_messages_of_scripts_with_odd_names_are_passed_over(whole, tmp_path):
+    # Two fields of one name, and more records of it than there may be damaged stretches.
+    definition = record("FMT", 99, 3 + 8, "LUA!", "ff", "a,a")
+    (tmp_path / "run.bin").write_bytes(definition + (b"\xa3\x95\x63" + bytes(8)) * 20_000 + whole)
+    assert len(read_ardupilot(tmp_path / "run.bin").time) == 200
+
+
 def test_the_command_sums_up_draws_and_converts_it(whole, tmp_path, capsys):
     file = tmp_path / "run.BIN"
     file.write_bytes(whole)

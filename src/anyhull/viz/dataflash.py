@@ -143,11 +143,11 @@ def _definition(body: bytes) -> tuple[int, int, str, np.dtype[Any], dict[str, fl
     """Number, length, name, type and factors that an FMT record states; None for one that contradicts itself."""
     number, length, *texts = struct.unpack("<BB4s16s64s", body)
     name, letters, columns = (text.split(b"\0")[0].decode("ascii", "replace") for text in texts)
+    if number == DEFINITION or not name.isprintable() or not all(letter in LETTERS for letter in letters):
+        return None
     fields = columns.split(",")
-    if number == DEFINITION or not name.isalnum() or len(set(fields)) != len(letters) or len(fields) != len(letters):
-        return None
-    if not all(letter in LETTERS for letter in letters) or not all(field.isidentifier() for field in fields):
-        return None
+    if len(set(fields)) != len(letters) or len(fields) != len(letters) or not all(fields):
+        fields = [f"field {i}" for i in range(len(letters))]  # its length is needed to read on
     dtype = np.dtype([(field, LETTERS[letter][0]) for field, letter in zip(fields, letters, strict=True)])
     if dtype.itemsize + 3 != length:
         return None
