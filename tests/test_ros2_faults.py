@@ -104,9 +104,14 @@ def test_reordered_messages_are_sorted_out():
 
 @pytest.mark.parametrize("step", [-1000.0, -2.0, 0.2, 1e5])
 def test_a_step_of_the_boats_clock_is_followed(step):
-    trial = underway()
+    trial = Trial(setup(), STATION)
+    trial.twin.set_clock(5000.0)  # so that a stamp never is negative
+    trial.run(4.0)
     trial.twin.set_clock(step)
     assert recovers(trial)
+    accepted = trial.twin.firmware.accepted
+    trial.run(1.0)
+    assert trial.twin.firmware.accepted == accepted + 10
 
 
 @pytest.mark.parametrize("value", [math.nan, 1e30])
