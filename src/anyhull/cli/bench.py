@@ -115,7 +115,7 @@ def _bench(boat: str, listen: str | None, peer: str | None) -> Iterator[tuple[Be
     from anyhull.onboard.bench import Bench
 
     setup = Setup.load(boat)
-    link = open_link(setup.link, "pilot", listen, peer)
+    link = open_link(setup.link, "pilot", listen, peer, vessel=setup.vessel)
     try:
         with until_signal() as stopped:
             yield Bench(setup, link, stop=stopped), link
