@@ -9,13 +9,14 @@ from typing import Any
 from anyhull.errors import InputError
 from anyhull.mission.geodesy import LocalFrame
 from anyhull.onboard.links.link import ConfiguredLink, LinkConfig
+from anyhull.onboard.links.mavlink.config import MAVLinkConfig
 from anyhull.onboard.links.ros2.config import ROS2Config
 from anyhull.onboard.links.session import Role
 from anyhull.onboard.links.udp import UDPConfig, open_udp
 from anyhull.schema import FieldError, decode
 from anyhull.vessel import Vessel
 
-KINDS: dict[str, type[LinkConfig]] = {"udp": UDPConfig, "ros2": ROS2Config}
+KINDS: dict[str, type[LinkConfig]] = {"udp": UDPConfig, "mavlink": MAVLinkConfig, "ros2": ROS2Config}
 """Tables `[link]` by their `kind`."""
 
 
@@ -26,8 +27,11 @@ def read_link(table: Any, folder: Path) -> LinkConfig:
         raise FieldError("link.kind", kind, " or ".join(map(repr, KINDS)))
     table = ROS2Config.with_preset(table) if kind == "ros2" else table
     link = decode(KINDS[kind], table, "link")
-    key = getattr(link, "key", None)
-    return link if key is None else replace(link, key=str(folder / key))  # type: ignore[call-arg]
+    # Paths in a file are relative to its folder.
+    for name in ("key", "signing_key"):
+        if (path := getattr(link, name, None)) is not None:
+            link = replace(link, **{name: str(folder / path)})  # type: ignore[arg-type]
+    return link
 
 
 def open_link(
@@ -52,4 +56,10 @@ def open_link(
         from anyhull.onboard.links.ros2.opening import open_ros2
 
         return open_ros2(config, vessel, frame)
+    if isinstance(config, MAVLinkConfig):
+        if role == "boat":
+            raise InputError("link.kind = 'mavlink': the boat's end is an autopilot; `anyhull.twin` has one to try")
+        from anyhull.onboard.links.mavlink.link import open_mavlink
+
+        return open_mavlink(config, frame)
     raise InputError(f"link.kind = {config.kind!r}: cannot be opened")
