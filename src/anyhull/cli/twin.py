@@ -6,7 +6,7 @@ import math
 import random
 import sys
 import time
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,9 +16,6 @@ from anyhull.errors import InputError
 from anyhull.onboard.messages import MAX_INTEGER
 from anyhull.onboard.setup import Setup
 from anyhull.twin.water import WATERS, Water
-
-if TYPE_CHECKING:
-    from anyhull.onboard.links import ConfiguredLink
 
 
 def twin(
@@ -35,15 +32,14 @@ def twin(
     duration: Annotated[float, typer.Option(help="In s of the boat's time; by default until a signal.")] = math.inf,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate a boat over UDP: sensors out, thruster commands in. Its watchdog stops it when no commands arrive."""
+    """Simulate a boat at the end of its link: state out, commands in. It stops when no commands arrive."""
     check_time_factor(time_factor)
     if not duration > 0:
         raise InputError(f"duration = {duration:g}: must be positive")
     setup = Setup.load(vessel)
     water = Water.preset(sea)
-    from anyhull.onboard.links import open_link
-    from anyhull.onboard.links.ros2 import ROS2Config
     from anyhull.twin.autopilot_board import AutopilotBoard
+    from anyhull.twin.opening import open_boat_end
     from anyhull.twin.serve import serve
     from anyhull.twin.twin import Twin, TwinConfig
 
@@ -51,13 +47,7 @@ def twin(
     session = random.SystemRandom().randrange(MAX_INTEGER)
     boat = Twin(setup.vessel, TwinConfig(water=water), seed=seed, antenna=antenna, session=session)
     warn(boat.vessel)
-    link: ConfiguredLink
-    if isinstance(setup.link, ROS2Config):
-        from anyhull.twin.ros2_boat import open_boat
-
-        link = open_boat(setup.link, boat.vessel, listen or peer)
-    else:
-        link = open_link(setup.link, "boat", listen, peer)
+    link = open_boat_end(setup.link, boat.vessel, listen, peer)
     print(f"{boat.vessel.name} at {link.address}, only for a pilot at {link.peer}", file=sys.stderr, flush=True)
     was_stopped, skipped = True, 0.0
     too_slow = f"this machine is too slow for --time-factor {time_factor:g}"

@@ -89,8 +89,8 @@ class ArduPilot:
             self.rover.texts.clear()
             if self._session is not None:
                 commands.append(Received(self._command(), now))
-                for streams in self._streams:
-                    streams.step(now, self.rover, self._state)
+        for streams in self._streams if commands else ():
+            streams.step(now, self.rover, self._state)
         return commands
 
     def send(self, message: Message) -> None:
@@ -148,7 +148,7 @@ class ArduPilot:
         if target not in (0, self.config.system):
             self.rejected["for another system"] += 1
             return
-        ground = message.get_srcSystem() == self.rover.parameters["SYSID_MYGCS"]
+        ground = self.rover.is_gcs(message.get_srcSystem())
         match message.get_type():
             case "HEARTBEAT" if ground:
                 self.rover.gcs_seen(now)

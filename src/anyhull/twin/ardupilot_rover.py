@@ -116,6 +116,11 @@ class Rover:
         self.mode = mode
         return True
 
+    def is_gcs(self, system: int) -> bool:
+        """Whether overrides of a system are taken: SYSID_MYGCS, or since 4.7 a range from MAV_GCS_SYSID."""
+        low = self.parameters.get("MAV_GCS_SYSID", self.parameters.get("SYSID_MYGCS", 255.0))
+        return low <= system <= max(low, self.parameters.get("MAV_GCS_SYSID_HI", 0.0))
+
     def gcs_seen(self, now: float) -> None:
         """Note a heartbeat or an override of SYSID_MYGCS."""
         self._gcs_seen = now

@@ -6,13 +6,16 @@ as a datagram is.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 
 import numpy as np
 
 from anyhull.onboard.links.udp import Address
 from anyhull.twin.twin import InTransit
+
+KEPT = 50_000
+"""Pieces remembered."""
 
 
 class PipeEnd:
@@ -25,8 +28,8 @@ class PipeEnd:
         """Probability that what is written here does not arrive."""
         self.delay = (0.0, 0.0)
         """Range of its delay, s: with a range, later pieces overtake."""
-        self.written: list[bytes] = []
-        """What was written here, lost or not."""
+        self.written: deque[tuple[float, bytes]] = deque(maxlen=KEPT)
+        """The time of what was last written here, lost or not, and the bytes."""
         self._clock, self._random = clock, random
         self._arriving: InTransit[bytes] = InTransit()
         self._other: PipeEnd | None = None
@@ -47,7 +50,7 @@ class PipeEnd:
 
     def write(self, data: bytes) -> None:
         """Send one piece."""
-        self.written.append(data)
+        self.written.append((self._clock(), data))
         if self._open and self._other is not None and self._random.random() >= self.loss:
             self._other.inject(data, self._random.uniform(*self.delay))
 

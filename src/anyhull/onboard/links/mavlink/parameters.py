@@ -115,11 +115,14 @@ class Parameters:
     def mixer(self) -> Mixer | None:
         """The conversion of a wrench; None before its parameters have been read, or if they are unusable."""
         if self._mixer is None and all(map(self._settled, RCMAP)):
-            numbers = self._numbers()
-            found = [self.calibration(f"RC{number}") for number in numbers]
-            calibrations = [c for c in found if c is not None]
-            if len(calibrations) == len(numbers) and all(c.valid for c in calibrations) and self._plausible(numbers):
-                self._mixer = Mixer(self._config.mixer_shares, numbers, calibrations)
+            numbers, shares = self._numbers(), self._config.mixer_shares
+            found = [
+                self.calibration(f"RC{number}") if share > 0 else Calibration()
+                for number, share in zip(numbers, shares, strict=True)
+            ]
+            calibrations = [c for c in found if c is not None and c.valid]
+            if len(calibrations) == len(numbers) and self._plausible(numbers):
+                self._mixer = Mixer(shares, numbers, calibrations)
         return self._mixer
 
     def unready(self) -> str:
