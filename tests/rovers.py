@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -109,7 +110,7 @@ class Trial:
         self.double = self.new_double()
         self._on_tick, self._reference = on_tick, reference or line(4.0, speed=0.4)
         self.history = []
-        """Time, armed, mode and operator's view before each tenth of a second."""
+        """Time, whether the pilot may steer, and the guard's reaction, at each tick."""
 
     def new_double(self):
         double = ArduPilot(self.config, [self.boat_end], parameters=ADVISED, armed=True, clock=self.clock)
@@ -117,8 +118,9 @@ class Trial:
         return double
 
     def tick(self, now, autopilot, twin):
-        rover = self.double.rover
-        self.history.append((now, rover.armed and rover.mode == 0, autopilot.guard.reaction))
+        rover = self.double and self.double.rover
+        allowed = rover is not None and rover.armed and rover.mode == 0
+        self.history.append((now, allowed, autopilot.guard.reaction))
         if self._on_tick is not None:
             self._on_tick(self, now, autopilot, twin)
 
@@ -139,7 +141,7 @@ class Trial:
         return self.log
 
     # The boat's end: the double may be killed and started again.
-    rejected = property(lambda self: self.double.rejected)
+    rejected = property(lambda self: self.double.rejected if self.double else Counter())
 
     def receive(self, timeout):
         return self.double.receive(timeout) if self.double else []

@@ -205,6 +205,8 @@ class MAVLink:
         return []
 
     def _on_heartbeat(self, message: Any, arrival: float) -> list[Message]:
+        if not self._heartbeat.seen:
+            self._heartbeat_due = -math.inf  # where we listen, ours has had nowhere to go so far
         if not self._heartbeat.take(message, arrival):
             self.rejected["late heartbeat"] += 1
             return []

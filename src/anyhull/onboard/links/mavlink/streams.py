@@ -58,9 +58,11 @@ class Stream:
             except BlockingIOError:
                 break
             except OSError:
-                data = b""
-            if not data:
                 self._lose("connection lost")
+                break
+            if not data:
+                if self._hung_up():
+                    self._lose("connection lost")
                 break
             found.append((data, None))
         return found
@@ -94,6 +96,10 @@ class Stream:
     def _open(self) -> Any:
         """A connection, or None if there is none yet; raises OSError."""
         raise NotImplementedError
+
+    def _hung_up(self) -> bool:
+        """Whether nothing to read means that the other end is gone."""
+        return True
 
     def _connect(self) -> None:
         if self._file is not None or time.monotonic() < self._next_attempt:
@@ -233,3 +239,9 @@ class SerialLine(Stream):
         except ImportError:
             raise InputError("serial lines: pyserial is not installed: pip install 'anyhull[mavlink]'") from None
         return serial.Serial(self._device, self._baud, timeout=0, write_timeout=0, exclusive=True)
+
+    def _hung_up(self) -> bool:
+        # A line without data reads as empty too.
+        poll = select.poll()
+        poll.register(self._file.fileno(), select.POLLIN)
+        return any(events & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, events in poll.poll(0))
