@@ -366,3 +366,16 @@ def test_statuses_are_of_the_newest_report_only():
     received = rig.run(0.02)
     assert not any(isinstance(message, Status) and message.wrench == (0.0, 0.0, 0.0) for message in received)
     assert rig.link.rejected["late report of the commands"] == 1
+
+
+def test_a_pilot_that_runs_before_the_boat_is_armed_starts_when_it_is():
+    def on_tick(trial, now, autopilot, twin):
+        if now < 6.0:
+            trial.double.rover.armed = False
+        elif now < 6.1:
+            trial.double.rover.armed = True
+
+    trial = Trial(on_tick)
+    assert trial.run().about["arrived"]
+    trial.check_overrides()
+    assert any("disarmed: arm the autopilot" in detail for detail in events(trial, "arming"))
