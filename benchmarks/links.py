@@ -159,7 +159,7 @@ def _mavlink(peer: Callable[[Connection, int, float], None], messages: int, rate
     while not ours.poll() and time.monotonic() - began < 60 + 2 * messages / rate:
         for message, arrival in link.receive(0.001):
             if isinstance(message, Odometry):
-                got["states"].setdefault(round(message.x), arrival)
+                got["states"].setdefault(round(message.pose[0]), arrival)
             elif isinstance(message, Status) and message.accepted >= 0:
                 got["confirmed"].setdefault(message.accepted, arrival)
         now = time.monotonic()

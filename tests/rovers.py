@@ -55,7 +55,9 @@ class Rig:
                 self.link.send(Command(7, next(self._seq), 0.0, (), (), self.wrench, self.engaged))
             self.commands += [command for command, _ in self.double.receive(0.0)]
             if tick % 4 == 0:
-                self.double.send(Odometry(self.boat_session, next(self._numbers), self.boat_time, *self.state))
+                self.double.send(
+                    Odometry(self.boat_session, next(self._numbers), self.boat_time, self.state[:3], self.state[3:])
+                )
             self.clock.now += TICK
             self.boat_time += TICK
         return self.received[first:]
@@ -102,7 +104,8 @@ class Trial:
 
     def __init__(self, on_tick=None, reference=None, **options):
         setup = Setup.load(BOAT)
-        self.config = replace(setup.link, **options)
+        assert isinstance(setup.link, MAVLinkConfig)
+        self.config: MAVLinkConfig = replace(setup.link, **options)
         self.setup = replace(setup, link=self.config)
         self.clock = SimulatedClock()
         self.pilot_end, self.boat_end = byte_pipe(self.clock)

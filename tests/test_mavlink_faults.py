@@ -17,6 +17,7 @@ from rovers import Rig, Trial, packed
 
 from anyhull.onboard.links.mavlink.config import Endpoint, MAVLinkConfig
 from anyhull.onboard.links.mavlink.link import MAVLink
+from anyhull.onboard.links.mavlink.streams import Stream
 from anyhull.onboard.links.mavlink.transports import open_far_end, open_transport
 from anyhull.onboard.messages import Command, Odometry, Status
 
@@ -54,7 +55,7 @@ def test_an_autopilot_that_is_killed_and_starts_again():
 
 @pytest.mark.parametrize("step", [100.0, -3.0])
 def test_a_step_of_the_autopilots_clock(step):
-    done = []
+    done: list[float] = []
 
     def on_tick(trial, now, autopilot, twin):
         if now >= 9.0 and not done:
@@ -157,9 +158,7 @@ def test_numbers_that_are_none_do_not_get_through(bad):
     received = rig.run(0.2)
     for message in received:
         if isinstance(message, Odometry):
-            assert all(
-                abs(number) < 1e4 for number in (message.x, message.y, message.psi, message.u, message.v, message.r)
-            )
+            assert all(abs(number) < 1e4 for number in (*message.pose, *message.velocity))
     rig.wrench = (bad, 0.2, 0.3)
     rig.run(0.5)
     pulses = {pulse for _, three in rig.overrides() for pulse in three}
@@ -229,7 +228,7 @@ def test_a_thousand_messages_each_way_with_pymavlinks_own_connection():
             received += [message for message, _ in link.receive(0.05)]
         while (message := peer.recv_match(blocking=True, timeout=0.2)) is not None:
             overrides.append(message)
-        positions = [message.x for message in received if isinstance(message, Odometry)]
+        positions = [message.pose[0] for message in received if isinstance(message, Odometry)]
         assert positions == pytest.approx([0.01 * n for n in range(1000)], abs=1e-5)
         steering = [message.chan1_raw for message in overrides if message.get_type() == "RC_CHANNELS_OVERRIDE"]
         # Half of the steering's 500 us at a full yaw.
@@ -310,6 +309,7 @@ def test_what_does_not_fit_a_stream_is_dropped_and_nothing_waits():
     (address, _) = free_ports()
     endpoint = Endpoint.read(f"tcp:{address}")
     server, client = open_far_end(endpoint), open_transport(endpoint)
+    assert isinstance(client, Stream)
     ends = time.monotonic() + 5
     while client._file is None and time.monotonic() < ends:
         client.wait(0.01)
@@ -328,7 +328,7 @@ def test_the_twin_is_a_vehicle_that_pymavlinks_own_ground_station_can_switch():
 
     double = ArduPilot(config, [open_far_end(config.endpoint)])
     double.rover.transmitter = {}
-    double.send(Odometry(1, 0, 1.0, 3.0, 4.0, 0.5, 0.0, 0.0, 0.0))
+    double.send(Odometry(1, 0, 1.0, (3.0, 4.0, 0.5), (0.0, 0.0, 0.0)))
     stop = threading.Event()
 
     def serve():

@@ -101,7 +101,7 @@ class ArduPilot:
         self._session, self._state.time = message.session, message.time
         match message:
             case Odometry():
-                pose, velocity = (message.x, message.y, message.psi), (message.u, message.v, message.r)
+                pose, velocity = message.pose, message.velocity
                 if self.config.axes == "enu":
                     pose, velocity = swap_pose(pose), mirror_body(velocity)
                 self._state.pose, self._state.velocity, self._state.health = pose, velocity, message.health

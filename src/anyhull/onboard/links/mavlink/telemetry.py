@@ -16,6 +16,7 @@ from anyhull.backend import to_body, wrap
 from anyhull.errors import InputError
 from anyhull.frames import Axes, heading_of, mirror_body, swap_pose
 from anyhull.mission.geodesy import LocalFrame
+from anyhull.vessel import Triple
 
 DEGREE = 111318.84502145034
 """Length of a degree of latitude in ArduPilot, m."""
@@ -137,11 +138,12 @@ class Frame:
         except InputError:
             return None
 
-    def state(self, xy: tuple[float, float], yaw: float, body: Sequence[float]) -> tuple[float, ...]:
-        """x, y, psi, u, v, r from a position in this frame, and heading and body velocity in NED and FRD."""
+    def state(self, xy: tuple[float, float], yaw: float, body: Sequence[float]) -> tuple[Triple, Triple]:
+        """Pose and velocity from a position in this frame, and heading and body velocity in NED and FRD."""
         if self.axes == "enu":
-            return (*xy, swap_pose((0.0, 0.0, yaw))[2], *mirror_body(body))
-        return (*xy, float(wrap(yaw)), *(float(number) for number in body))
+            return (*xy, swap_pose((0.0, 0.0, yaw))[2]), mirror_body(body)
+        u, v, r = (float(number) for number in body)
+        return (*xy, float(wrap(yaw))), (u, v, r)
 
 
 class Attitude(NamedTuple):
