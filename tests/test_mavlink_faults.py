@@ -5,9 +5,12 @@ import os
 import pty
 import random
 import socket
+import subprocess
+import sys
 import threading
 import time
 import tty
+from pathlib import Path
 
 import pytest
 from pond import free_ports
@@ -379,3 +382,12 @@ def test_a_pilot_that_runs_before_the_boat_is_armed_starts_when_it_is():
     assert trial.run().about["arrived"]
     trial.check_overrides()
     assert any("disarmed: arm the autopilot" in detail for detail in events(trial, "arming"))
+
+
+def test_mavsdk_is_a_ground_station_of_the_double():
+    pytest.importorskip("mavsdk")
+    (address, _) = free_ports()
+    script = Path(__file__).with_name("mavsdk_station.py")
+    done = subprocess.run([sys.executable, str(script), address], capture_output=True, text=True, timeout=30)
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("position", "armed", "mode"))]
+    assert lines == ["position 3.0 4.0", "armed True True", "mode 4"], done.stderr
