@@ -24,7 +24,7 @@ def serve():
     while not stop.is_set():
         double.receive(0.01)
         number += 1
-        double.send(Odometry(1, number, time.monotonic() - began, 3.0, 4.0, 0.0, 0.1, 0.0, 0.0))
+        double.send(Odometry(1, number, time.monotonic() - began, (3.0, 4.0, 0.0), (0.1, 0.0, 0.0)))
 
 
 running = threading.Thread(target=serve)
