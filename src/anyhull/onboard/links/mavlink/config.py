@@ -71,7 +71,7 @@ class MAVLinkConfig(LinkConfig):
     """Zero of the local frame without a geographic mission: the origin of the autopilot's filter, or its home."""
     position: Literal["local", "odometry"] = "local"
     """Messages of the state: LOCAL_POSITION_NED and ATTITUDE, or ODOMETRY."""
-    rate: float = 25.0
+    rate: float = 40.0
     """Of the state, Hz."""
     lateral: bool = False
     """Whether the frame takes lateral commands, as an omni frame does."""
