@@ -44,7 +44,19 @@ def test_importing_the_package_imports_neither_jax_nor_casadi_nor_matplotlib():
     code = "import sys, anyhull, anyhull.control; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "numpy" in loaded
-    assert not {"jax", "casadi", "matplotlib", "gymnasium", "onnx"} & set(loaded)
+    heavy = {"jax", "casadi", "matplotlib", "gymnasium", "onnx", "pymavlink", "serial", "zenoh", "rosbags", "foxglove"}
+    assert not heavy & set(loaded)
+
+
+def test_a_boats_file_of_any_link_is_read_without_the_packages_of_its_link():
+    code = (
+        "import sys; from anyhull.onboard import Setup; [Setup.load(f'examples/{n}.toml') for n in sys.argv[1:]];"
+        "print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    )
+    boats = ("boat", "boat-ardupilot", "boat-ros2")
+    command = [sys.executable, "-c", code, *boats]
+    loaded = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    assert not {"pymavlink", "serial", "zenoh", "rosbags", "rclpy", "foxglove"} & set(loaded)
 
 
 def test_the_readme_has_at_most_700_words_beside_code():
