@@ -399,3 +399,14 @@ def test_a_simulation_writes_its_mcap(tmp_path):
     positions = [(m.pose.position.x, m.pose.position.y) for _, m in found["/pose"]]
     np.testing.assert_allclose(positions, log.state[:, :2], atol=1e-9)
     assert {"/dynamics", "/latent", "/forces", "/error"} <= found.keys()
+
+
+def test_axes_alone_turn_poses_to_east_and_north(log, tmp_path):
+    # Without a frame, as of a MAVLink boat with a local mission: 3 m north, 4 m east, heading north.
+    found, _, notes = messages(write_mcap(replace(log, about={"axes": "ned"}), tmp_path / "run.mcap"))
+    pose = found["/pose"][0][1].pose
+    np.testing.assert_allclose((pose.position.x, pose.position.y), (4.0, 3.0))
+    assert "/gps" not in found
+    assert notes["anyhull"]["axes"] == "x east, y north"
+    with pytest.raises(InputError, match="axes = 'up': must be 'ned' or 'enu'"):
+        write_mcap(replace(log, about={"axes": "up"}), tmp_path / "b.mcap")

@@ -143,7 +143,8 @@ def pilot(
     steering = controller(controller_name, setup.vessel)
     journal = out.with_suffix(".jsonl")
     about = {"controller": controller_name, "reference": asked, "mission": chosen.digest, "water": "not measured"}
-    about |= frame_of(chosen)
+    axes_of_link = {"axes": getattr(setup.link, "axes", None)}
+    about |= frame_of(chosen) | axes_of_link
     with ExitStack() as stack:
         printer = Printer()
         stack.callback(printer.close)
@@ -152,7 +153,8 @@ def pilot(
         if here:
             chosen, about["reference"] = _moved(setup, link, chosen, printer.say), asked | {"here": True}
             about["mission"] = chosen.digest
-        view = stack.enter_context(live_view(foxglove, foxglove_at, describe_vessel(setup.vessel), chosen, printer.say))
+        known = describe_vessel(setup.vessel) | axes_of_link
+        view = stack.enter_context(live_view(foxglove, foxglove_at, known, chosen, printer.say))
         resume = resumed_at(set_aside(out, printer.say), chosen, from_start or here, printer.say)
         save_killed(out, printer.say, AT_ONCE)
         if small := no_room(out, DAY):

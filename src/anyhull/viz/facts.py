@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from anyhull.backend import Array
 from anyhull.errors import InputError
-from anyhull.frames import mirror_body, swap_pose
+from anyhull.frames import Axes, mirror_body, swap_pose
 from anyhull.log import Log
 from anyhull.mission.geodesy import LocalFrame
 from anyhull.schema import decode
@@ -46,11 +46,13 @@ class Facts(NamedTuple):
     beam: float = 0.4
     reference: bool = True
     """Whether the log has a reference."""
+    axes: Axes | None = None
+    """Of the local frame; None where the log does not state them."""
 
     @property
     def mirrored(self) -> bool:
         """Whether the axes are x north, y east, which other tools show as x east, y north."""
-        return self.frame is not None and self.frame.axes == "ned"
+        return self.axes == "ned"
 
     def pose(self, pose: Array) -> tuple[float, float, float]:
         """A pose with its heading counterclockwise, x east and y north; as it is where the axes are unknown."""
@@ -65,7 +67,9 @@ class Facts(NamedTuple):
 
 def facts_of(about: dict[str, Any]) -> Facts:
     """The facts in a log's description; raise for a description that is none of ours."""
-    frame, limits = about.get("frame"), about.get("limits")
+    stated, limits, axes = about.get("frame"), about.get("limits"), about.get("axes")
+    frame = None if stated is None else decode(LocalFrame, stated, "frame")
+    axes = None if axes is None else decode(Axes, axes, "axes")  # type: ignore[arg-type]
     sizes = {name: about.get(name) for name in ("length", "beam")}
     known = {name: decode(float, size, name) for name, size in sizes.items() if size is not None}
     for name, size in known.items():
@@ -73,12 +77,13 @@ def facts_of(about: dict[str, Any]) -> Facts:
             raise InputError(f"{name} = {size:g}: must be positive, in m")
     length = known.get("length", 1.0)
     return Facts(
-        frame=None if frame is None else decode(LocalFrame, frame, "frame"),
+        frame=frame,
         layout=decode(tuple[Thruster, ...], about.get("layout", []), "layout"),
         limits=None if limits is None else decode(tuple[float, float, float], limits, "limits"),
         length=length,
         beam=known.get("beam", 0.4 * length),
         reference=has_reference(about),
+        axes=axes if frame is None else frame.axes,
     )
 
 

@@ -70,7 +70,7 @@ def write_mcap(log: Log, path: str | Path) -> Path:
 
 def _metadata(log: Log, facts: Facts, kind: str) -> dict[str, str]:
     note = "s since 1970 UTC" if kind == "epoch" else "s since the start of the run: the log has no absolute time"
-    axes = "x east, y north" if facts.frame else "x and y as in the log, whose axes are not stated"
+    axes = "x east, y north" if facts.axes else "x and y as in the log, whose axes are not stated"
     return {"about": json.dumps(log.about), "log_time": note, "axes": axes}
 
 
