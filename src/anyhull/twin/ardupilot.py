@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError
 from anyhull.frames import mirror_body, swap_pose
 from anyhull.onboard.links.keys import load_key
@@ -61,6 +62,9 @@ class ArduPilot:
         self._next = clock()
         self._session: int | None = None
         self._seq = 0
+        self._heard = (0.0, clock())
+        self._outputs: tuple[float, ...] = ()
+        self._command_due = -math.inf
 
     @property
     def address(self) -> str:
@@ -73,23 +77,29 @@ class ArduPilot:
         return self._wires[0].transport.peer
 
     def receive(self, timeout: float) -> list[Received]:
-        """What the mixer has been given, one command for each period of the main loop."""
+        """What the mixer has been given: a command for each change of it, and ten a second.
+
+        The twin's board delays each command by a draw of its own and keeps their order. One for each period of the main
+        loop would delay them all to the slowest of several draws.
+        """
         for i, (wire, streams) in enumerate(zip(self._wires, self._streams, strict=True)):
             for message, arrival in wire.receive(timeout if i == 0 else 0.0):
                 self._on_message(message, arrival, streams)
-        commands = []
-        now = self._clock()
+        commands, stepped, now = list[Received](), False, self._clock()
+        self._state.time = self._heard[0] + now - self._heard[1]
         if now - self._next > MAX_CATCH_UP * LOOP:
             self._next = now
         while now >= self._next - 1e-9:
-            self._next += LOOP
+            self._next, stepped = self._next + LOOP, True
             self.rover.step(now)
             for severity, text in self.rover.texts:
                 self._broadcast(dialect.MAVLink_statustext_message(severity, text.encode()[:50]))
             self.rover.texts.clear()
-            if self._session is not None:
+            outputs = (*self.rover.outputs, *self.rover.servos.values())
+            if self._session is not None and (outputs != self._outputs or now >= self._command_due - 1e-9):
+                self._outputs, self._command_due = outputs, now + PERIOD
                 commands.append(Received(self._command(), now))
-        for streams in self._streams if commands else ():
+        for streams in self._streams if stepped and self._session is not None else ():
             streams.step(now, self.rover, self._state)
         return commands
 
@@ -98,7 +108,7 @@ class ArduPilot:
         if self._session is not None and message.session != self._session:  # the board was powered on
             self.rover.power_on(self._clock())
             self._seq = 0
-        self._session, self._state.time = message.session, message.time
+        self._session, self._heard = message.session, (message.time, self._clock())
         match message:
             case Odometry():
                 pose, velocity = message.pose, message.velocity

@@ -57,7 +57,8 @@ class AutopilotBoard:
         sent: list[Message] = []
         for message in self.twin.advance():
             if message.session != self._session:  # the board was powered on
-                self._session, self._seq, self._next = message.session, 0, message.time
+                # Out of step with the control period, as two computers are.
+                self._session, self._seq, self._next = message.session, 0, message.time + ODOMETRY_PERIOD / 2
                 self.estimator.reset()
             if self.link.state == "odometry" and isinstance(message, Position | Heading | Gyro | Acceleration):
                 self._filter(message)
