@@ -18,10 +18,11 @@ from anyhull.onboard.estimator import Estimator
 from anyhull.onboard.filter import Sensors
 from anyhull.onboard.links import LinkConfig
 from anyhull.onboard.messages import Acceleration, Command, Gyro, Heading, Message, Odometry, Position, Status
-from anyhull.twin.twin import Twin
+from anyhull.twin.twin import TICK, Twin
 
 ODOMETRY_PERIOD = 0.02
-"""Time between two estimates, s: 50 Hz."""
+"""Time between two estimates, s: 50 Hz. An autopilot's filter runs at the rate of its gyro; how often it is sent is its
+link's affair."""
 
 
 class AutopilotBoard:
@@ -30,6 +31,7 @@ class AutopilotBoard:
     def __init__(self, twin: Twin, link: LinkConfig, sensors: Sensors | None = None) -> None:
         """`sensors` are the settings of the filter."""
         self.twin, self.link = twin, link
+        self._period = TICK if link.kind == "mavlink" else ODOMETRY_PERIOD
         self.estimator = Estimator(sensors)
         self._allocator = Allocator(twin.vessel.thrusters)
         self._wrench = (0.0, 0.0, 0.0)
@@ -58,7 +60,7 @@ class AutopilotBoard:
         for message in self.twin.advance():
             if message.session != self._session:  # the board was powered on
                 # Out of step with the control period, as two computers are.
-                self._session, self._seq, self._next = message.session, 0, message.time + ODOMETRY_PERIOD / 2
+                self._session, self._seq, self._next = message.session, 0, message.time + self._period / 2
                 self.estimator.reset()
             if self.link.state == "odometry" and isinstance(message, Position | Heading | Gyro | Acceleration):
                 self._filter(message)
@@ -71,7 +73,7 @@ class AutopilotBoard:
             self.estimator.reset()
             self._next = now
         if self.link.state == "odometry" and now >= self._next - 1e-9:
-            self._next += ODOMETRY_PERIOD
+            self._next += self._period
             if (odometry := self._odometry(now)) is not None:
                 sent.append(odometry)
         if self.link.state == "sensors":
