@@ -2,6 +2,8 @@
 
 import json
 import math
+from collections import deque
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,13 +17,15 @@ from anyhull.onboard.autopilot import Autopilot
 from anyhull.onboard.filter import Sensors
 from anyhull.onboard.limits import Limits
 from anyhull.onboard.links.udp import UDPConfig
-from anyhull.onboard.messages import BadMessage, Command, Heading, Odometry, Operator, Status, decode, encode
+from anyhull.onboard.messages import BadMessage, Command, Heading, Message, Odometry, Operator, Status, decode, encode
 from anyhull.onboard.monitors import CommandEcho
 from anyhull.onboard.odometry import OdometryMonitor
 from anyhull.onboard.setup import Setup
 from anyhull.reference import hold, line
-from anyhull.twin import WATERS, TwinConfig
+from anyhull.twin import WATERS, Twin, TwinConfig
+from anyhull.twin.autopilot_board import AutopilotBoard
 from anyhull.twin.sea_trial import sea_trial
+from anyhull.twin.twin import TICK, with_thrusters
 from anyhull.vessel import Vessel
 
 SURE = (0.02, 0.02, 0.01, 0.05, 0.05, 0.01)
@@ -112,6 +116,15 @@ def test_within_what_the_boat_can_have_moved_there_is_no_jump():
     # 0.5 m, and 2 m/s of unknown velocity over 0.1 s, and four of its 2 cm: 0.78 m.
     assert settled().odometry(odometry(2.1, x=0.77))
     assert not settled().odometry(odometry(2.1, x=0.79))
+
+
+@pytest.mark.parametrize("bad", [{"u": 60.0, "r": 15.0}, {"u": 1.4}, {"v": -1.4}, {"r": 1.9}])
+def test_one_absurd_velocity_is_rejected_and_the_true_ones_after_it_are_used(bad):
+    # 1 m/s and 5 m/s² over 0.02 s, and four of 5 cm/s: 1.3 m/s; 1 rad/s, 20 rad/s² and four of 0.01: 1.44 rad/s.
+    monitor = settled()
+    assert not monitor.odometry(odometry(2.02, **bad))
+    assert monitor.odometry(odometry(2.04, u=1.2, r=1.4))
+    assert monitor.rejected == {("odometry", "jump"): 1}
 
 
 @pytest.mark.parametrize("number", range(6))
@@ -256,3 +269,26 @@ def test_sensors_thresholds_hold_for_odometry_too():
     for k in range(101):
         monitor.odometry(odometry(0.02 * k))
     assert monitor.at(2.0).reason == "position uncertain by 0.02 m"
+
+
+@pytest.mark.parametrize("state", ["sensors", "odometry"])
+def test_a_boat_whose_messages_queue_for_seconds_is_not_steered_by_them(state):
+    # By its stamps a queue of 3 s looks like a clock that was set back; what tells is that commands are confirmed late.
+    vessel = Vessel.load("platform-b")
+    setup = replace(Setup(vessel, UDPConfig(state=state)), vessel=with_thrusters(vessel))
+    twin = Twin(setup.vessel, TwinConfig(water=WATERS["light-air"]), seed=1)
+    board = AutopilotBoard(twin, setup.link, setup.sensors)
+    autopilot = Autopilot(setup, PID(vessel), hold(duration=200.0), session=1)
+    waiting: deque[tuple[float, Message]] = deque()
+    reactions = {}
+    for tick in range(round(40.0 / TICK)):
+        now = tick * TICK
+        delay = 3.0 if now > 15.0 else 0.0
+        waiting.extend((now + delay, message) for message in board.advance())
+        while waiting and waiting[0][0] <= now:
+            autopilot.on_message(waiting.popleft()[1], now)
+        if tick % 20 == 0 and (step := autopilot.step(now)) is not None:
+            reactions[round(now, 1)] = step.decision.reaction
+            board.on_command(step.command)
+    assert reactions[14.9] == "run"
+    assert all(reaction != "run" for now, reaction in reactions.items() if now > 17.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import select
 import sys
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import typer
 
 from anyhull.cli.onboard import until_signal
 from anyhull.cli.output import AsJson, new_table, open_console, print_json
+from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError, RunError
 from anyhull.onboard.links import ConfiguredLink, open_link
 from anyhull.onboard.setup import Setup
@@ -97,9 +99,11 @@ def thrusters(
             for sign, way in ((1, "ahead"), (-1, "astern")):
                 words = _direction(sign * bench.expected(i))
                 what = f"{bench.outputs[i]} {way} at {100 * level:.0f} %: expect {words}"
-                if not yes and not typer.confirm(f"{what}. Run it?", default=False, err=True):
+                if not yes and not _confirm(f"{what}. Run it?", bench):
                     console.print(f"{bench.outputs[i]} {way}: left out")
                     continue
+                if reason := link.unready():
+                    raise RunError(f"{boat}: {reason}: no further thruster is tested")
                 console.print(what, soft_wrap=True)
                 done = bench.pulse(i, sign * level, seconds)
                 if done.ended:
@@ -108,6 +112,19 @@ def thrusters(
                 said += f", measured {done.measured:+.2f} of its thrust" if done.measured is not None else ""
                 console.print(f"  {said if done.confirmed else 'not confirmed: the boat took no command'}")
         console.print("thrusters at zero")
+
+
+def _confirm(question: str, bench: Bench) -> bool:
+    """Ask, and keep listening meanwhile: an autopilot that does not hear us for seconds takes it for a failure."""
+    try:
+        number = sys.stdin.fileno()
+    except (OSError, ValueError):  # replaced by an object in memory
+        return typer.confirm(question, default=False, err=True)
+    print(f"{question} [y/N]: ", end="", file=sys.stderr, flush=True)
+    while not select.select([number], [], [], 0)[0]:
+        if reason := bench.listen(PERIOD):
+            raise RunError(f"ended: {reason}; thrusters at zero")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 @contextmanager

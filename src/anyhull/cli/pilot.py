@@ -198,6 +198,8 @@ def pilot(
             journal=journal,
             about=about | {"resumed_at": resume},
         )
+        hint = link.hint()
+        link.close()  # gives the boat back before the files are written
         log.about["loop"]["console_lines_dropped"] = printer.dropped
         if view:
             log.about["loop"]["foxglove_rows_dropped"] = view.dropped
@@ -205,7 +207,7 @@ def pilot(
         if not len(log.time):
             if not resume:
                 journals.remove(journal)
-            raise InputError(f"{link.peer}: no state received; {link.hint()}")
+            raise InputError(f"{link.peer}: no state received; {hint}")
         files = {"log": str(save_log(log, out, printer.say))}
         journals.remove(journal)
         # SIGTERM is of a computer that shuts down, SIGINT the operator's own.

@@ -1,9 +1,9 @@
 """A finished estimate of the state from a filter on the boat, an autopilot's or ROS's, judged as our own would be.
 
 The state between two messages is predicted with a constant velocity. A message is rejected, and counted by its reason,
-when it has a number that is not finite, is out of order, or jumps: it is farther from the prediction than the boat can
-have moved, and than its standard deviations say. A filter that jumps and stays there for `Sensors.restart_after` has
-been reset on the boat, and is followed from there, after `SETTLE`.
+when it has a number that is not finite, is out of order, or jumps: its pose is farther from the prediction, or its
+velocity from the last, than a boat can have moved, and than its standard deviations say. A filter that jumps and stays
+there for `Sensors.restart_after` has been reset on the boat, and is followed from there, after `SETTLE`.
 
 Health is `starting` before that, `lost` when no message was accepted for `Sensors.timeout` or a standard deviation is
 beyond the limits of `Sensors`, and else what the filter says of itself.
@@ -27,8 +27,12 @@ JUMP, JUMP_RATE = (0.5, 0.35), (2.0, 2.0)
 """Distance, m, and angle, rad, to the prediction beyond which a message is a jump; and more for each second, by which
 the boat's velocity may have changed."""
 
+VELOCITY_JUMP, ACCELERATION = (1.0, 1.0), (5.0, 20.0)
+"""Change of the velocity, m/s, and of the yaw rate, rad/s, beyond which a message is a jump too; and more for each
+second: accelerations in m/s² and rad/s² that no boat has."""
+
 GATE = 4.0
-"""Standard deviations that add to it."""
+"""Standard deviations that add to these."""
 
 SETTLE = 1.0
 """Time of consecutive messages after a start before the state is used, s."""
@@ -130,9 +134,16 @@ class OdometryMonitor:
         turned = abs(float(wrap(message.pose[2] - expected[2])))
         # Further messages of a jump do not make it smaller.
         unknown = passed if self._jumps_since is None else self._jumps_since - self._last.time
-        return moved > JUMP[0] + JUMP_RATE[0] * unknown + GATE * min(
-            max(std[:2]), self.sensors.lost_position
-        ) or turned > JUMP[1] + JUMP_RATE[1] * unknown + GATE * min(std[2], self.sensors.lost_heading)
+        change = math.dist(message.velocity[:2], self._last.velocity[:2])
+        spin = abs(message.velocity[2] - self._last.velocity[2])
+        s = self.sensors
+        limits = (
+            (moved, JUMP[0], JUMP_RATE[0], min(max(std[:2]), s.lost_position)),
+            (turned, JUMP[1], JUMP_RATE[1], min(std[2], s.lost_heading)),
+            (change, VELOCITY_JUMP[0], ACCELERATION[0], min(max(std[3:5]), s.lost_velocity)),
+            (spin, VELOCITY_JUMP[1], ACCELERATION[1], min(std[5], s.lost_velocity)),
+        )
+        return any(value > base + rate * unknown + GATE * uncertain for value, base, rate, uncertain in limits)
 
     def _health(self, now: float) -> tuple[Health, str]:
         assert self._last is not None

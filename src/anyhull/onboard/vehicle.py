@@ -73,7 +73,7 @@ class Vehicle:
     def manual(self, now: float) -> Array | None:
         """The normalized command that the operator's thruster commands amount to, while he is known to steer."""
         status, thrusters = self.status, self.thrusters.thrusters
-        if self.operator != "manual" or status is None:
+        if self.operator != "manual" or status is None or status.stopped:
             return None
         if now - min(self._heard["operator"], self._heard["status"]) > MANUAL_TIME:
             return None
