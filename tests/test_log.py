@@ -108,7 +108,7 @@ def test_a_log_is_summed_up_drawn_and_written_as_csv(tmp_path, capsys):
     np.testing.assert_allclose(numbers[:, names.index("command yaw [-]")], log.command[:, 2], atol=1e-9)
     assert numbers.shape == (len(log.time), 1 + 6 + 6 + 3 + 2 + 3 + 16 + 18)
     assert main(["log", str(file), "--csv", str(table)]) == 2
-    assert "run.csv: must be a new file that ends in .csv" in capsys.readouterr().err
+    assert "run.csv: exists, and is not replaced" in capsys.readouterr().err
 
 
 def test_a_log_of_a_killed_run_is_that_of_its_journal(tmp_path, capsys):

@@ -386,7 +386,7 @@ def test_a_pilot_that_is_killed_resumes_its_mission_without_a_console(tmp_path):
 
 def test_a_dry_run_prints_the_plan_and_contacts_nobody(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("anyhull.cli.pilot.open_link", None)
+    monkeypatch.setattr("anyhull.cli.pilot.open_pilot_link", None)
     assert main(["pilot", str(BOAT), "--waypoints", "0,0 10,0 10,10", "--dry-run"]) == 0
     assert "total: " in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []

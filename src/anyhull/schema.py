@@ -168,4 +168,5 @@ def describe(hint: Any) -> str:
 
 
 def _plural(hint: Any) -> str:
-    return "finite numbers" if hint is float else f"lists, each {describe(hint)}"
+    plain = {float: "finite numbers", int: "whole numbers", str: "strings"}
+    return plain[hint] if hint in plain else f"lists, each {describe(hint)}"

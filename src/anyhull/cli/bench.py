@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anyhull.cli.onboard import until_signal
+from anyhull.cli.onboard import open_pilot_link, until_signal
 from anyhull.cli.output import AsJson, new_table, open_console, print_json
 from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError, RunError
-from anyhull.onboard.links import ConfiguredLink, open_link
+from anyhull.onboard.links import ConfiguredLink
 from anyhull.onboard.setup import Setup
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def check(
         if not missing:
             console.print("ready: the pilot's own checks follow when it starts (docs/safety.md)")
     if missing:
-        raise RunError(f"{boat}: the boat would not start: {missing[0]}")
+        raise RunError(f"{boat}: the boat would not start: {'; '.join(missing)}")
 
 
 def thrusters(
@@ -96,7 +96,8 @@ def thrusters(
         console = open_console()
         console.print("Keep hands and ropes away from the propellers. Ctrl-C stops the boat at once.")
         for i in range(len(bench.outputs)) if only is None else (only,):
-            for sign, way in ((1, "ahead"), (-1, "astern")):
+            ways = ("positive", "negative") if bench.setup.link.command == "wrench" else ("ahead", "astern")
+            for sign, way in zip((1, -1), ways, strict=True):
                 words = _direction(sign * bench.expected(i))
                 what = f"{bench.outputs[i]} {way} at {100 * level:.0f} %: expect {words}"
                 if not yes and not _confirm(f"{what}. Run it?", bench):
@@ -132,7 +133,7 @@ def _bench(boat: str, listen: str | None, peer: str | None) -> Iterator[tuple[Be
     from anyhull.onboard.bench import Bench
 
     setup = Setup.load(boat)
-    link = open_link(setup.link, "pilot", listen, peer, vessel=setup.vessel)
+    link = open_pilot_link(boat, setup, listen, peer)
     try:
         with until_signal() as stopped:
             yield Bench(setup, link, stop=stopped), link
@@ -146,6 +147,7 @@ def _findings(bench: Bench, link: ConfiguredLink) -> dict[str, Any]:
     state = f"{estimate.health} {estimate.reason}".strip()
     status = vehicle.status
     missing = [] if vehicle.received else [f"nothing is heard from {link.peer}: {link.hint()}"]
+    missing += [unready] if (unready := link.unready()) else []
     missing += [] if estimate.health == "ok" else [f"state {state}"]
     if status is None:
         missing.append("no status, which confirms commands")
@@ -156,7 +158,6 @@ def _findings(bench: Bench, link: ConfiguredLink) -> dict[str, Any]:
         missing.append(f"the operator's switch is at {vehicle.operator}")
     faults = {name: why for name, why in vehicle.faults(0.0).items() if name in ("battery", "leak", "tilt", "thruster")}
     missing += [f"{name}: {why}" for name, why in faults.items()]
-    missing += [unready] if (unready := link.unready()) else []
     return {
         "received": dict(vehicle.received),
         "rejected": dict(bench.link.rejected),

@@ -22,4 +22,6 @@ def key(
         print_json({"key": str(file)})
         return
     print(f"{file}: a new key, mode 600. Copy it to the other end by a safe way, and in both ends' boat file write:")
-    print(f'[link]\nkey = "{file.name}"   # relative to the boat file')
+    print(
+        f'[link]\nkey = "{file.name}"   # relative to the boat file; with kind = "mavlink": signing_key = "{file.name}"'
+    )

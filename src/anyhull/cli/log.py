@@ -38,10 +38,11 @@ def log(
 ) -> None:
     """Print what a run recorded: how it ended, its errors along the reference, and its events."""
     check_outputs(plot, None, None, mcap)
-    if csv is not None and (csv.suffix != ".csv" or csv.exists()):
-        raise InputError(f"{csv}: must be a new file that ends in .csv")
-    if layout is not None and (layout.suffix != ".json" or layout.exists()):
-        raise InputError(f"{layout}: must be a new file that ends in .json")
+    from anyhull.viz.foxglove import check_new
+
+    for output, suffix, kind in ((csv, ".csv", "a table"), (layout, ".json", "a layout")):
+        if output is not None:
+            check_new(output, suffix, kind)
     if bag is not None:
         from anyhull.viz.rosbag import check_bag
 
@@ -75,8 +76,11 @@ def log(
         console.print("never on its reference" if compared else "no reference in the log, so no errors")
     if len(events) > EVENTS:
         console.print(f"the last {EVENTS} of {len(events)} events; --json has all")
+    # A pilot's events have the boat's own time; those of a simulation, and figures and tables, count from the start.
+    start = found.about.get("boat_time")
+    start = float(start) if isinstance(start, float | int) else 0.0
     for time, what, detail in events[-EVENTS:]:
-        console.print(f"{time:9.2f} s  {what}{f': {detail}' if detail else ''}", soft_wrap=True)
+        console.print(f"{time - start:9.2f} s  {what}{f': {detail}' if detail else ''}", soft_wrap=True)
     for what, path in files.items():
         console.print(f"{what}: {path}", soft_wrap=True)
 

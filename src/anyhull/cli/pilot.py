@@ -15,7 +15,14 @@ import typer
 
 from anyhull.cli.controllers import controller, names
 from anyhull.cli.foxglove import Foxglove, FoxgloveAt, Steps, frame_of, live_view
-from anyhull.cli.onboard import TimeFactor, check_time_factor, until_signal, warn
+from anyhull.cli.onboard import (
+    TimeFactor,
+    check_time_factor,
+    open_pilot_link,
+    pose_of_boat,
+    until_signal,
+    warn,
+)
 from anyhull.cli.output import AsJson, Mcap, check_outputs, open_console, print_json, write_files
 from anyhull.cli.references import (
     Angle,
@@ -39,7 +46,6 @@ from anyhull.errors import InputError, RunError
 from anyhull.log import Log, describe_vessel
 from anyhull.mission import Mission
 from anyhull.onboard.fence import Fence, Polygon, Within
-from anyhull.onboard.links import open_link
 from anyhull.onboard.setup import Setup
 from anyhull.reference import Moved
 from anyhull.vessel import Vessel
@@ -52,9 +58,6 @@ if TYPE_CHECKING:
 
 SILENT_PERIODS = 600
 """Periods between two lines that nothing is heard from the boat; the first comes after a tenth of them."""
-
-HERE_TIME = 60.0
-"""Time in which the boat's pose must be known for `--here`, s."""
 
 PATH_POINTS = 2000
 """At which a path is compared with the fence of the boat's file."""
@@ -115,10 +118,12 @@ def pilot(
     sizes = {"speed": speed, "laps": laps, "heading": heading, "radius": radius, "corridor": corridor}
     options = sizes | {"spacing": spacing, "angle": angle}
     if from_link:
+        if here:
+            raise InputError("--here: not for a path of the link, which has its own place")
         from anyhull.cli.from_link import mission_from_link
 
         stated = {"reference": reference, "mission": mission, "waypoints": waypoints, "origin": origin, "axes": axes}
-        chosen, asked = mission_from_link(setup, stated | options | {"duration": duration, "here": here or None})
+        chosen, asked = mission_from_link(setup, stated | options | {"duration": duration})
     else:
         chosen, asked = chosen_mission(
             reference, mission, waypoints, options, origin=origin, axes=axes, vessel=setup.vessel, duration=duration
@@ -148,14 +153,17 @@ def pilot(
     with ExitStack() as stack:
         printer = Printer()
         stack.callback(printer.close)
-        link = open_link(setup.link, "pilot", listen, peer, chosen.frame, setup.vessel)
+        link = open_pilot_link(boat, setup, listen, peer, chosen.frame)
         stack.callback(link.close)
         if here:
             chosen, about["reference"] = _moved(setup, link, chosen, printer.say), asked | {"here": True}
             about["mission"] = chosen.digest
         known = describe_vessel(setup.vessel) | axes_of_link
         view = stack.enter_context(live_view(foxglove, foxglove_at, known, chosen, printer.say))
-        resume = resumed_at(set_aside(out, printer.say), chosen, from_start or here, printer.say)
+        last = set_aside(out, printer.say)
+        if here and last is not None and not last.ended and last.progress:
+            printer.say("--here begins anew: the last run is saved, not resumed")
+        resume = resumed_at(last, chosen, from_start or here, printer.say)
         save_killed(out, printer.say, AT_ONCE)
         if small := no_room(out, DAY):
             printer.say(f"warning: {small}: the record keeps its newest part only")
@@ -246,7 +254,7 @@ def _fence(own: Fence | None, mission: Mission) -> Fence | None:
 def _infeasible(mission: Mission, vessel: Vessel) -> list[str]:
     """Why the boat cannot follow its mission; sway is no reason: a boat without it drifts in turns."""
     reasons = (reason for reason in mission.reference.infeasible(vessel) if " in sway" not in reason)
-    return [f"{reason}; ask for a lower speed" for reason in reasons]
+    return [f"{reason}; ask for a lower --speed" for reason in reasons]
 
 
 def _outside(fence: Fence | None, mission: Mission) -> list[str]:
@@ -265,11 +273,7 @@ def _outside(fence: Fence | None, mission: Mission) -> list[str]:
 
 def _moved(setup: Setup, link: ConfiguredLink, mission: Mission, say: Say) -> Mission:
     """The mission from where the boat is."""
-    from anyhull.onboard.bench import Bench
-
-    with until_signal() as stopped:
-        pose = Bench(setup, link, stop=stopped).wait_for_pose(HERE_TIME)
-    x, y, psi = pose.tolist()
+    x, y, psi = pose_of_boat(setup, link, say)
     say(f"the reference begins here: x {x:.2f} m, y {y:.2f} m, heading {math.degrees(psi):.0f}°")
     moved = replace(mission, reference=Moved(mission.reference, (x, y, psi)))
     if outside := _outside(setup.fence, moved):

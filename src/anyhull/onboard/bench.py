@@ -18,6 +18,7 @@ import numpy as np
 from anyhull.backend import Array
 from anyhull.dynamics import PERIOD
 from anyhull.errors import RunError
+from anyhull.onboard.estimator import Estimate
 from anyhull.onboard.event_log import EventLog
 from anyhull.onboard.links import Link
 from anyhull.onboard.messages import MAX_INTEGER, Command
@@ -81,16 +82,22 @@ class Bench:
             self._receive(min(left, PERIOD))
         return ""
 
-    def wait_for_pose(self, seconds: float) -> Array:
-        """The boat's pose as soon as its state is known; raise where that takes longer than `seconds` s."""
+    def wait_for_pose(self, seconds: float) -> Array | None:
+        """The boat's pose as soon as its state is known; None after `seconds` s, or when `stop` says so."""
         ends = self._clock() + seconds
-        while True:
-            estimate = self.vehicle.estimator.at(self.vehicle.clock.at(self._clock()))
-            if estimate.health == "ok" and estimate.valid:
-                return estimate.pose
-            reason = self.listen(PERIOD) or ("" if self._clock() < ends else f"{estimate.health}, {estimate.reason}")
-            if reason:
-                raise RunError(f"the boat's pose is not known: {reason}")
+        while (estimate := self._estimate()).health != "ok" or not estimate.valid:
+            if self._clock() >= ends or self.listen(PERIOD):
+                return None
+        return estimate.pose
+
+    @property
+    def state(self) -> str:
+        """What is known of the boat's state, in words."""
+        estimate = self._estimate()
+        return f"{estimate.health}, {estimate.reason}".rstrip(", ")
+
+    def _estimate(self) -> Estimate:
+        return self.vehicle.estimator.at(self.vehicle.clock.at(self._clock()))
 
     def pulse(self, output: int, level: float, seconds: float) -> Pulse:
         """Ramp an output to `level` in [-1, 1], hold it for a time and ramp back; all others stay at zero."""

@@ -31,6 +31,8 @@ def controller_of(log: Log) -> str:
 
 def sea_of(log: Log) -> str:
     """The sea of a run: the name of the preset, or its parameters."""
+    if log.about.get("water") == "not measured":
+        return "pilot"
     if "water" in log.about:
         return f"sea trial, {log.about['sea_name']} sea" if "sea_name" in log.about else "sea trial"
     about = log.about.get("sea")

@@ -45,7 +45,9 @@ PATIENCE = 2.0
 
 def check_new(path: Path, suffix: str, what: str) -> None:
     """Raise unless `path` is a new file with that suffix."""
-    if path.suffix != suffix or path.exists():
+    if path.exists():
+        raise InputError(f"{path}: exists, and is not replaced: {what} must be a new file that ends in {suffix}")
+    if path.suffix != suffix:
         raise InputError(f"{path}: {what} must be a new file that ends in {suffix}")
 
 
@@ -111,7 +113,7 @@ def parse_address(text: str) -> tuple[str, int]:
         if not 0 <= int(number or port) <= 65535:
             raise ValueError
     except ValueError:
-        raise InputError(f"--foxglove {text}: must be HOST:PORT, an IPv4 address and a port, as {ADDRESS}") from None
+        raise InputError(f"--foxglove-at {text}: must be HOST:PORT, an IPv4 address and a port, as {ADDRESS}") from None
     return host, int(number or port)
 
 
