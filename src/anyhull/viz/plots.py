@@ -128,9 +128,10 @@ def fleet(
 def _draw_path(panel: Axes, log: Log) -> None:
     length, beam, to_scale = drawn_size(log)
     if has_reference(log.about):
-        panel.plot(*log.reference[:, :2].T, **DASHED, lw=1.6, label="reference", zorder=2)
         if np.ptp(log.reference[:, :2], axis=0).max() < 1e-6:  # a line of no length would not be seen
             panel.plot(*log.reference[0, :2], "+", ms=14, mew=2.0, color=INK, label="station", zorder=6)
+        else:
+            panel.plot(*log.reference[:, :2].T, **DASHED, lw=1.6, label="reference", zorder=2)
     panel.plot(*log.state[:, :2].T, color=BLUE, lw=1.6, label="boat", zorder=4)
     _draw_hulls(panel, log, length, beam, spacing=1.7)
     panel.fill([], [], fc=SKY, ec=BLUE, lw=0.9, label="hull" if to_scale else "hull, not to scale")
