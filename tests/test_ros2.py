@@ -201,6 +201,19 @@ def test_a_covariance_of_minus_one_or_zeros_is_unknown(first):
     assert conversion.read_odometry(read, "enu")[1] is None
 
 
+def test_a_pose_says_its_uncertainty_though_the_twist_does_not():
+    stated, unknown = [0.0] * 36, [-1.0, *[0.0] * 35]
+    stated[0], stated[7], stated[35] = 1e4, 4.0, 0.25
+    for none in (unknown, [0.0] * 36):
+        pose = {"pose": {"orientation": EAST}, "covariance": stated}
+        read = cdr.decode(ODOMETRY, cdr.encode(ODOMETRY, {"pose": pose, "twist": {"covariance": none}}))
+        assert conversion.read_odometry(read, "enu")[1] == pytest.approx((100.0, 2.0, 0.5, 0.0, 0.0, 0.0))
+        assert conversion.read_odometry(read, "ned")[1] == pytest.approx((2.0, 100.0, 0.5, 0.0, 0.0, 0.0))
+        pose = {"pose": {"orientation": EAST}, "covariance": none}
+        read = cdr.decode(ODOMETRY, cdr.encode(ODOMETRY, {"pose": pose, "twist": {"covariance": stated}}))
+        assert conversion.read_odometry(read, "enu")[1] == pytest.approx((0.0, 0.0, 0.0, 100.0, 2.0, 0.5))
+
+
 def test_gravity_is_no_acceleration_of_a_boat_that_heels():
     # Heeled by 30° about x, at rest: the specific force of 1 g is up, so g·sin 30° along the body's y and g·cos 30°
     # along its z. Level there is nothing. The bow is 90° from east.

@@ -158,6 +158,26 @@ def test_a_pose_that_is_none_is_rejected(part, reason):
     assert recovers(trial)
 
 
+def test_a_state_that_is_stated_to_be_uncertain_is_a_lost_one():
+    trial = underway()
+    good, before = trial.boat.transport.publish, len(trial.steps)
+
+    def publish(topic, fields):
+        if topic == "/odom":  # 100 m, and a twist without covariance
+            covariance = [0.0] * 36
+            covariance[0] = covariance[7] = 1e4
+            fields["pose"]["covariance"] = covariance
+            fields["twist"].pop("covariance")
+        good(topic, fields)
+
+    trial.boat.transport.publish = publish
+    trial.run(3.0)
+    assert "ramp" in reactions(trial, before)
+    assert (trial.steps[-1].decision.command == 0).all()
+    trial.boat.transport.publish = good
+    assert recovers(trial)
+
+
 def test_a_topic_that_stops_ramps_the_boat_down():
     trial = underway()
     trial.network.silent.add("/odom")

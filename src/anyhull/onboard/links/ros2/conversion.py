@@ -83,7 +83,10 @@ def odometry_fields(state: Six, std: Sequence[float] | None, axes: Axes) -> tupl
 
 
 def read_odometry(message: Any, axes: Axes) -> tuple[Six, Six | None]:
-    """State (x, y, psi, u, v, r) and standard deviations of a nav_msgs/Odometry; the latter None where not stated."""
+    """State (x, y, psi, u, v, r) and standard deviations of a nav_msgs/Odometry.
+
+    Those of a pose or a twist that states none are zero; None if neither does.
+    """
     pose = read_pose(message.pose.pose, axes)
     twist = message.twist.twist
     velocity = _finite(twist.linear.x, twist.linear.y, twist.angular.z)
@@ -94,10 +97,11 @@ def read_odometry(message: Any, axes: Axes) -> tuple[Six, Six | None]:
         if not all(low <= value <= high for value in values):
             raise Rejected(f"odometry.{name} out of range")
     first, second = _deviations(message.pose.covariance), _deviations(message.twist.covariance)
-    if first is None or second is None:
+    if first is None and second is None:
         return state, None  # type: ignore[return-value]
-    x, y, psi = first if axes == "enu" else (first[1], first[0], first[2])
-    return state, (x, y, psi, *second)  # type: ignore[return-value]
+    x, y, psi = first or (0.0, 0.0, 0.0)
+    x, y = (x, y) if axes == "enu" else (y, x)
+    return state, (x, y, psi, *(second or (0.0, 0.0, 0.0)))  # type: ignore[return-value]
 
 
 def read_fix(message: Any, frame: LocalFrame) -> tuple[float, float, float | None]:
