@@ -18,7 +18,7 @@ from anyhull.onboard.autopilot import Autopilot
 from anyhull.onboard.links.ros2 import ROS2Config
 from anyhull.onboard.links.ros2.cdr import BadCDR, decode, encode, typestore
 from anyhull.onboard.links.ros2.node import ROS2Link
-from anyhull.onboard.links.ros2.transport import MAX_BURST, Arrived
+from anyhull.onboard.links.ros2.transport import QUEUE, Arrived, Inbox
 from anyhull.onboard.links.udp import UDPConfig
 from anyhull.onboard.messages import decode as decode_datagram
 from anyhull.onboard.messages import encode as encode_datagram
@@ -68,19 +68,23 @@ class Node:
         self.subscribed: dict[str, str] = {}
         self.latched: dict[str, bytes] = {}
         self.incoming = InTransit[Any]()
+        self.inbox = Inbox[Any]()
 
     def advertise(self, topic, kind, *, latched=False):
         self.advertised[topic] = kind
 
-    def subscribe(self, topic, kind):
+    def subscribe(self, topic, kind, *, queue=QUEUE, first=False):
         self.subscribed[topic] = kind
+        self.inbox.open(topic, queue, first=first)
 
     def publish(self, topic, fields):
         self.network.deliver(topic, encode(self.advertised[topic], fields), self.gid)
 
     def receive(self, timeout):
         arrived = []
-        for topic, content, source in list(self.incoming.arrived(self.network.now))[:MAX_BURST]:
+        for message in self.incoming.arrived(self.network.now):
+            self.inbox.put(message[0], message)
+        for topic, content, source in self.inbox.take(0.0, self.rejected):
             try:
                 arrived.append(Arrived(topic, decode(self.subscribed[topic], content), self.network.now, source))
             except BadCDR as bad:

@@ -4,6 +4,7 @@ import math
 import socket
 import time
 from array import array
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -452,24 +453,44 @@ def test_a_path_is_a_list_of_points_and_a_second_one_is_ignored():
     link.listen_for_path()
     points = [(0.0, 0.0), (0.0, 0.0), (5.0, 1.0)]
     poses = [{"pose": {"position": {"x": x, "y": y}}} for x, y in points]
-    boat.publish("/path", {"header": {"frame_id": "odom"}, "poses": poses})
-    boat.publish("/path", {"header": {"frame_id": "map"}, "poses": poses})
-    boat.publish("/path", {"poses": poses[:1]})
-    assert states(link) == []
+    for fields in ({"header": {"frame_id": "odom"}}, {"header": {"frame_id": "map"}}, {"poses": poses[:1]}):
+        boat.publish("/path", {"poses": poses} | fields)
+        assert states(link) == []
     assert link.path == [(0.0, 0.0), (5.0, 1.0)]
     assert link.rejected == {"not in frame_id 'odom'": 1}
 
 
 def test_the_inbox_keeps_the_newest_and_counts_the_rest():
-    from collections import Counter
-
     inbox, rejected = Inbox[int](), Counter[str]()
+    inbox.open("/odom")
     for i in range(QUEUE + 5):
-        inbox.put(i)
+        inbox.put("/odom", i)
+    assert inbox.take(0.0, rejected) == list(range(5, QUEUE + 5))
+    assert inbox.take(0.0, rejected) == []
+    assert rejected == {"queue of /odom full": 5}
+
+
+def test_no_topic_crowds_out_another_and_the_emergency_stop_is_first():
+    inbox, rejected = Inbox[Any](), Counter[str]()
+    for topic in ("/odom", "/imu"):
+        inbox.open(topic)
+    inbox.open("/estop", 2, first=True)
+    inbox.put("/imu", "imu")
+    inbox.put("/estop", "pressed")
+    for i in range(1000):
+        inbox.put("/odom", i)
+    inbox.put("/imu", "imu again")
     taken = inbox.take(0.0, rejected)
-    assert taken[0] == 5
-    assert len(taken) + len(inbox.take(0.0, rejected)) == QUEUE
-    assert rejected == {"queue full": 5}
+    assert taken[:3] == ["pressed", "imu", 800]
+    assert taken[-2:] == [999, "imu again"]
+    assert rejected == {"queue of /odom full": 800}
+    # More than a burst: what is first is so in each of them.
+    for name in "abc":
+        inbox.open(name)
+        for i in range(QUEUE):
+            inbox.put(name, i)
+    inbox.put("/estop", "pressed")
+    assert inbox.take(0.0, rejected)[0] == "pressed"
 
 
 # Trials of the twin.

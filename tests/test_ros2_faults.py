@@ -16,7 +16,7 @@ from ros2_doubles import BOAT, Network, Trial, setup
 from anyhull.onboard.links.ros2.cdr import encode
 from anyhull.onboard.links.ros2.node import FIX, IMU, ODOMETRY, WRENCH, ROS2Link
 from anyhull.onboard.links.ros2.zenoh_transport import ZenohTransport
-from anyhull.onboard.messages import RANGES, Odometry
+from anyhull.onboard.messages import RANGES, Odometry, Operator
 from anyhull.onboard.messages import decode as decode_datagram
 from anyhull.onboard.messages import encode as encode_datagram
 from anyhull.reference import hold, line
@@ -308,6 +308,21 @@ def test_a_flood_is_given_to_the_loop_in_bursts():
     for _ in range(5000):
         trial.network.deliver("/odom", encode(ODOMETRY, {}), b"somebody's     ")
     assert recovers(trial, 5.0)
+
+
+def test_a_flood_of_odometry_does_not_hold_back_the_emergency_stop():
+    network = Network()
+    link = ROS2Link(setup(estop="estop").link, network.node(), VESSEL, clock=network.clock)
+    boat = network.node()
+    boat.advertise("/odom", ODOMETRY)
+    boat.advertise("/estop", "std_msgs/msg/Bool")
+    level = {"pose": {"pose": {"orientation": {"w": 1.0}}}}
+    boat.publish("/odom", level)
+    link.receive(0.0)
+    boat.publish("/estop", {"data": True})
+    for _ in range(2000):
+        boat.publish("/odom", level)
+    assert [r.message.mode for r in link.receive(0.0) if isinstance(r.message, Operator)] == ["stop"]
 
 
 def free_router():

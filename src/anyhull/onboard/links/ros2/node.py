@@ -21,7 +21,7 @@ from anyhull.onboard.links.ros2 import conversion
 from anyhull.onboard.links.ros2.config import ROS2Config
 from anyhull.onboard.links.ros2.conversion import Rejected
 from anyhull.onboard.links.ros2.reports import Reports
-from anyhull.onboard.links.ros2.transport import Arrived, Transport
+from anyhull.onboard.links.ros2.transport import QUEUE, Arrived, Transport
 from anyhull.onboard.messages import (
     MAX_INTEGER,
     Acceleration,
@@ -89,9 +89,10 @@ class ROS2Link:
         listens = [(config.odometry, ODOMETRY, self._odometry)]
         if config.state == "sensors":
             listens = [(config.fix, FIX, self._fix), (config.imu, IMU, self._imu)]
-        listens += [(config.operator, STRING, self._operator), (config.estop, BOOL, self._estop)]
         for topic, kind, handler in listens:
             self._listen(topic, kind, handler)
+        self._listen(config.operator, STRING, self._operator, queue=10, first=True)
+        self._listen(config.estop, BOOL, self._estop, queue=10, first=True)
         for topic in self.command_topics:
             transport.advertise(topic, WRENCH if config.command == "wrench" else FLOAT)
         self._reports = Reports(config, transport)
@@ -144,7 +145,7 @@ class ROS2Link:
 
     def listen_for_path(self) -> None:
         """Take a path, into `path`. Not while the boat is steered: to decode a long one takes longer than a period."""
-        self._listen(self.config.path, PATH, self._path)
+        self._listen(self.config.path, PATH, self._path, queue=1)
 
     def unready(self) -> str:
         """Why the boat must not start yet, or empty."""
@@ -169,10 +170,18 @@ class ROS2Link:
         """Leave the graph."""
         self.transport.close()
 
-    def _listen(self, topic: str, kind: str, handler: Callable[[Any, float], Iterator[Message]]) -> None:
+    def _listen(
+        self,
+        topic: str,
+        kind: str,
+        handler: Callable[[Any, float], Iterator[Message]],
+        *,
+        queue: int = QUEUE,
+        first: bool = False,
+    ) -> None:
         if topic:
             self._handlers[self.config.topic(topic)] = handler
-            self.transport.subscribe(self.config.topic(topic), kind)
+            self.transport.subscribe(self.config.topic(topic), kind, queue=queue, first=first)
 
     def _as_other(self, topic: str) -> str:
         others = self.transport.other_types(topic)

@@ -11,7 +11,7 @@ from typing import Any
 
 from anyhull.errors import InputError
 from anyhull.onboard.links.ros2.config import ROS2Config
-from anyhull.onboard.links.ros2.transport import Arrived, Inbox
+from anyhull.onboard.links.ros2.transport import QUEUE, Arrived, Inbox
 
 
 class RclpyTransport:
@@ -64,12 +64,13 @@ class RclpyTransport:
         except RuntimeError:  # rclpy's own errors, as of a context that was shut down
             self.rejected["not sent"] += 1
 
-    def subscribe(self, topic: str, kind: str) -> None:
+    def subscribe(self, topic: str, kind: str, *, queue: int = QUEUE, first: bool = False) -> None:
         """Declare a subscription."""
-        profile = self._profile(best_effort=self._config.reliability == "best_effort")
+        profile = self._profile(best_effort=self._config.reliability == "best_effort", most=queue)
+        self._inbox.open(topic, queue, first=first)
 
         def on_message(message: Any) -> None:
-            self._inbox.put(Arrived(topic, message, self._clock()))
+            self._inbox.put(topic, Arrived(topic, message, self._clock()))
 
         self._node.create_subscription(message_class(kind), topic, on_message, profile)
         self._kinds[topic] = kind
@@ -117,12 +118,12 @@ class RclpyTransport:
                     self._inbox.note(f"rclpy: {type(error).__name__}")
                     time.sleep(0.001)
 
-    def _profile(self, *, best_effort: bool, latched: bool = False) -> Any:
+    def _profile(self, *, best_effort: bool, latched: bool = False, most: int = QUEUE) -> Any:
         from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 
         return QoSProfile(
             history=HistoryPolicy.KEEP_LAST,
-            depth=1 if latched else self._config.depth,
+            depth=1 if latched else min(self._config.depth, most),
             reliability=ReliabilityPolicy.BEST_EFFORT if best_effort else ReliabilityPolicy.RELIABLE,
             durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,
         )

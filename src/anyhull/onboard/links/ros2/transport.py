@@ -12,8 +12,8 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
 
-QUEUE = 1000
-"""Messages that wait for the loop: seconds of a boat's. The oldest is dropped for a new one."""
+QUEUE = 200
+"""Messages of a topic that wait for the loop: seconds of a boat's. The oldest is dropped for a new one."""
 
 MAX_BURST = 500
 """Messages given to the loop at once, so that a flood cannot block it."""
@@ -46,8 +46,8 @@ class Transport(Protocol):
     def publish(self, topic: str, fields: dict[str, Any]) -> None:
         """Publish on a topic that was advertised, or lose it; never waits."""
 
-    def subscribe(self, topic: str, kind: str) -> None:
-        """Declare a subscription."""
+    def subscribe(self, topic: str, kind: str, *, queue: int = QUEUE, first: bool = False) -> None:
+        """Declare a subscription of which `queue` messages may wait; those of `first` go before others that wait."""
 
     def receive(self, timeout: float) -> list[Arrived]:
         """The messages received; waits up to `timeout` s for the first."""
@@ -66,19 +66,29 @@ class Transport(Protocol):
 
 
 class Inbox(Generic[T]):
-    """Messages from the transport's own thread, for the loop."""
+    """Messages from the transport's own thread, for the loop; each topic has a queue, and none crowds out another."""
 
-    def __init__(self, most: int = QUEUE) -> None:
-        self._items: deque[T] = deque(maxlen=most)
+    def __init__(self) -> None:
+        self._queues: dict[str, deque[tuple[int, T]]] = {}
+        self._first: list[str] = []
+        self._count = 0
         self._noted: Counter[str] = Counter()
         self._ready = threading.Condition()
 
-    def put(self, item: T) -> None:
-        """Add a message; never waits."""
+    def open(self, topic: str, most: int = QUEUE, *, first: bool = False) -> None:
+        """Begin a queue of at most this many messages; those of `first` are given to the loop before others."""
         with self._ready:
-            if len(self._items) == self._items.maxlen:
-                self._noted["queue full"] += 1
-            self._items.append(item)
+            self._queues[topic] = deque(maxlen=most)
+            self._first += [topic] if first else []
+
+    def put(self, topic: str, item: T) -> None:
+        """Add a message of a topic that has a queue; never waits."""
+        with self._ready:
+            queue = self._queues[topic]
+            if len(queue) == queue.maxlen:
+                self._noted[f"queue of {topic} full"] += 1
+            self._count += 1
+            queue.append((self._count, item))
             self._ready.notify()
 
     def note(self, reason: str) -> None:
@@ -91,6 +101,11 @@ class Inbox(Generic[T]):
         with self._ready:
             rejected.update(self._noted)
             self._noted.clear()
-            if not self._items and timeout > 0:
+            if timeout > 0 and not any(self._queues.values()):
                 self._ready.wait(timeout)
-            return [self._items.popleft() for _ in range(min(len(self._items), MAX_BURST))]
+            first = [self._queues[topic] for topic in self._first]
+            taken: list[T] = []
+            for queues in (first, list(self._queues.values())):
+                while len(taken) < MAX_BURST and (waiting := [queue for queue in queues if queue]):
+                    taken.append(min(waiting, key=lambda queue: queue[0][0]).popleft()[1])
+            return taken

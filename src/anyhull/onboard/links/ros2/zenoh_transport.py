@@ -14,7 +14,7 @@ from anyhull.errors import InputError
 from anyhull.onboard.links.ros2 import zenoh_dialect as dialect
 from anyhull.onboard.links.ros2.cdr import BadCDR, decode, encode, most_bytes, type_hash
 from anyhull.onboard.links.ros2.config import ROS2Config
-from anyhull.onboard.links.ros2.transport import Arrived, Inbox
+from anyhull.onboard.links.ros2.transport import QUEUE, Arrived, Inbox
 
 MAX_TOKENS = 4096
 """Publishers and subscriptions of others that are remembered."""
@@ -110,9 +110,10 @@ class ZenohTransport:
         except self._zenoh.ZError:
             self.rejected["not sent"] += 1
 
-    def subscribe(self, topic: str, kind: str) -> None:
+    def subscribe(self, topic: str, kind: str, *, queue: int = QUEUE, first: bool = False) -> None:
         """Declare a subscription."""
         decode(kind, encode(kind, {}))
+        self._inbox.open(topic, queue, first=first)
         clock, inbox, most = self._clock, self._inbox, most_bytes(kind)
 
         def on_sample(sample: Any) -> None:
@@ -121,11 +122,13 @@ class ZenohTransport:
                 return
             content, attached = sample.payload.to_bytes(), sample.attachment
             known = attached.to_bytes()[:MAX_ATTACHMENT] if attached else b""
-            inbox.put(_Raw(topic, kind, content, known, clock()))
+            inbox.put(topic, _Raw(topic, kind, content, known, clock()))
 
         subscriber = self._session.declare_subscriber(self._graph.key(topic, kind, type_hash(kind)), on_sample)
         best_effort = self._config.reliability == "best_effort"
-        self._declare("MS", topic, kind, dialect.qos(self._config.depth, best_effort=best_effort), subscriber)
+        self._declare(
+            "MS", topic, kind, dialect.qos(min(self._config.depth, queue), best_effort=best_effort), subscriber
+        )
 
     def receive(self, timeout: float) -> list[Arrived]:
         """The messages received; waits up to `timeout` s for the first."""
