@@ -493,6 +493,34 @@ def test_no_topic_crowds_out_another_and_the_emergency_stop_is_first():
     assert inbox.take(0.0, rejected)[0] == "pressed"
 
 
+def test_paths_that_are_not_taken_do_not_fill_the_memory(router):
+    config = replace(setup().link, router=router, domain=12)
+    link, planner = ROS2Link(config, ZenohTransport(config), VESSEL), ZenohTransport(replace(config, node="planner"))
+    try:
+        link.listen_for_path()
+        planner.advertise("/path", PATH)
+        # 80 bytes a pose: 14,000 are more than 1 MiB, 11,000 are not but more than 10,000 poses.
+        pose = {"header": {"frame_id": "odom"}, "pose": {"position": {"x": 1.0}}}
+        inbox = link.transport._inbox
+
+        def full():
+            planner.publish("/path", {"poses": [pose] * 14_000})
+            planner.publish("/path", {"poses": [pose] * 11_000})
+            return inbox._noted["queue of /path full"] >= 3 and inbox._noted["too long"] >= 3
+
+        wait_for(full)
+        assert [len(queue) for topic, queue in inbox._queues.items() if topic == "/path"] == [1]
+        assert states(link) == []
+        assert link.rejected["not a nav_msgs/msg/Path"] > 0
+        assert not link.path
+    finally:
+        link.close()
+        planner.close()
+    long = message(poses=[message(pose={"position": {"x": float(i), "y": 0.0}}) for i in range(10_001)])
+    with pytest.raises(conversion.Rejected, match="path of more than 10000 poses"):
+        conversion.read_path(long, "enu")
+
+
 # Trials of the twin.
 
 

@@ -12,8 +12,8 @@ from anyhull.errors import InputError
 LONGEST = 10_000
 """Largest length of a list in a message received: the points of a path."""
 
-MAX_BYTES, MAX_PATH = 4096, 2**21
-"""Largest message received, and largest path: a queue of them must not fill the memory."""
+MAX_BYTES, MAX_PATH = 4096, 2**20
+"""Largest message received, and largest path, of which a pose has 80 bytes."""
 
 
 class BadCDR(ValueError):

@@ -29,6 +29,10 @@ LARGEST_STD = 1e6
 """Of a standard deviation; a filter that does not know writes more."""
 
 
+MOST_POSES = 10_000
+"""Of a path."""
+
+
 class Rejected(ValueError):
     """A message that is not used, with its reason."""
 
@@ -158,6 +162,8 @@ def read_imu(message: Any, axes: Axes) -> tuple[float, float | None, float | Non
 
 def read_path(message: Any, axes: Axes) -> list[tuple[float, float]]:
     """The points of a nav_msgs/Path, m, without repetitions."""
+    if len(message.poses) > MOST_POSES:
+        raise Rejected(f"path of more than {MOST_POSES} poses")
     points: list[tuple[float, float]] = []
     for stamped in message.poses:
         x, y = _finite(stamped.pose.position.x, stamped.pose.position.y)
