@@ -495,13 +495,14 @@ def test_no_topic_crowds_out_another_and_the_emergency_stop_is_first():
 
 def test_paths_that_are_not_taken_do_not_fill_the_memory(router):
     config = replace(setup().link, router=router, domain=12)
-    link, planner = ROS2Link(config, ZenohTransport(config), VESSEL), ZenohTransport(replace(config, node="planner"))
+    transport, planner = ZenohTransport(config), ZenohTransport(replace(config, node="planner"))
+    link = ROS2Link(config, transport, VESSEL)
     try:
         link.listen_for_path()
         planner.advertise("/path", PATH)
         # 80 bytes a pose: 14,000 are more than 1 MiB, 11,000 are not but more than 10,000 poses.
         pose = {"header": {"frame_id": "odom"}, "pose": {"position": {"x": 1.0}}}
-        inbox = link.transport._inbox
+        inbox = transport._inbox
 
         def full():
             planner.publish("/path", {"poses": [pose] * 14_000})

@@ -217,6 +217,27 @@ def test_someone_elses_odometry_is_not_believed():
     assert trial.link.unready() == "/odom has several publishers"
 
 
+@pytest.mark.parametrize("fault", ["frame", "numbers"])
+def test_a_publisher_without_a_valid_message_does_not_take_the_boats_place(fault):
+    trial = Trial(setup(), STATION)
+    stranger = trial.network.node()
+    for topic, kind in (("/odom", ODOMETRY), ("/cmd_wrench", WRENCH)):
+        stranger.advertise(topic, kind)
+
+    def on_tick(now):  # from before the boat is heard, and more often than it
+        frame = "map" if fault == "frame" else "odom"
+        at = {"position": {"x": 0.0 if fault == "frame" else math.inf}, "orientation": {"w": 1.0}}
+        stranger.publish("/odom", {"header": {"frame_id": frame}, "pose": {"pose": at}})
+        stranger.publish("/cmd_wrench", {"header": {"stamp": {"sec": 100}}, "wrench": {"force": {"x": 1e9}}})
+
+    trial.run(5.0, on_tick)
+    assert trial.steps[-1].decision.reaction == "run"
+    assert trial.link.rejected["another publisher of /odom"] + trial.boat.rejected["command outside the limits"] > 0
+    assert len(trial.applied) > 20
+    assert trial.within_limits()
+    assert events(trial).isdisjoint({"boat restarted"})
+
+
 def test_someone_elses_commands_do_not_reach_the_twins_board():
     trial = underway()
     stranger = trial.network.node()

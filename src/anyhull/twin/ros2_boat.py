@@ -79,6 +79,7 @@ class ROS2Boat:
         """The commands; waits up to `timeout` s for the first."""
         received, changed, last = [], False, 0.0
         for arrived in self.transport.receive(max(0.0, timeout)):
+            before = self._session, self._seq, self._stamp
             try:
                 self._admit(arrived)
                 if self.config.command == "wrench":
@@ -86,10 +87,14 @@ class ROS2Boat:
                 else:
                     self._thruster(arrived)
                     changed, last = True, arrived.arrival
+                if arrived.topic == self.command_topics[0]:
+                    self._source = (arrived.source, arrived.arrival)
+                continue
             except Rejected as reason:
                 self.rejected[str(reason)] += 1
             except Exception as error:  # whatever a message holds
                 self.rejected[f"message failed: {type(error).__name__}"] += 1
+            self._session, self._seq, self._stamp = before  # its publisher is not believed
         if changed:  # those of one period come together
             at = self._time
             command = Command(self._session, self._count(), at, tuple(self._values), tuple(self._angles))
@@ -149,7 +154,6 @@ class ROS2Boat:
             if arrived.arrival - heard <= SOURCE_TIMEOUT:
                 raise Rejected(f"another publisher of {arrived.topic}")
             self._session, self._seq, self._stamp = self._draw(), 0, -math.inf
-        self._source = (arrived.source, arrived.arrival)
 
     def _wrench(self, message: Any) -> Command:
         at = conversion.time_of(message.header.stamp) or self._time

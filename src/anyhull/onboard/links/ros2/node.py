@@ -112,9 +112,7 @@ class ROS2Link:
         received: list[Received] = []
         for arrived in self.transport.receive(max(0.0, timeout)):
             try:
-                self._admit(arrived)
-                found = self._handlers[arrived.topic](arrived.message, arrived.arrival)
-                received += [Received(message, arrived.arrival) for message in found]
+                received += [Received(message, arrived.arrival) for message in self._read(arrived)]
             except Rejected as reason:
                 self.rejected[str(reason)] += 1
             except Exception as error:  # whatever a message holds
@@ -187,6 +185,18 @@ class ROS2Link:
         others = self.transport.other_types(topic)
         return f", others use it as {', '.join(others[:3])[:150]!r} with another type or hash" if others else ""
 
+    def _read(self, arrived: Arrived) -> list[Message]:
+        """The messages of one that arrived; raises for one that is not used, whose publisher is not believed then."""
+        before = self._session, self._seq, self._stamp
+        self._admit(arrived)
+        try:
+            found = list(self._handlers[arrived.topic](arrived.message, arrived.arrival))
+        except Exception:
+            self._session, self._seq, self._stamp = before
+            raise
+        self._sources[arrived.topic] = (arrived.source, arrived.arrival)
+        return found
+
     def _admit(self, arrived: Arrived) -> None:
         """Raise for a message of another publisher than the one believed; begin anew with a new one."""
         known, heard = self._sources.get(arrived.topic, (None, -math.inf))
@@ -196,7 +206,6 @@ class ROS2Link:
             if arrived.topic in self.state_topics:
                 self._session, self._seq = random.SystemRandom().randrange(MAX_INTEGER), 0
                 self._stamp = None
-        self._sources[arrived.topic] = (arrived.source, arrived.arrival)
 
     def _next(self) -> tuple[int, int]:
         self._seq += 1
