@@ -113,10 +113,16 @@ class Trial:
         pose = reference.at(0.0)[:3].tolist()
         self.twin = Twin(setup.vessel, TwinConfig(water=WATERS[sea]), seed=seed, pose=pose)
         self.board = AutopilotBoard(self.twin, setup.link, setup.sensors)
-        self.autopilot = Autopilot(
-            setup, controller or PID(setup.vessel), reference, settle=settle, lead_in=0.0, session=seed
-        )
         self.udp = isinstance(setup.link, UDPConfig)
+        self.autopilot = Autopilot(
+            setup,
+            controller or PID(setup.vessel),
+            reference,
+            settle=settle,
+            lead_in=0.0,
+            session=seed,
+            checks=() if self.udp else (lambda: self.link.unready(),),
+        )
         if not self.udp:
             self.link, self.boat = self.connect_pilot(), self.connect_boat()
         self.datagrams: list[bytes] = []

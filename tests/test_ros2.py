@@ -403,23 +403,71 @@ def test_a_message_without_a_stamp_is_of_its_arrival():
     assert [found.time for found in states(link)] == [3.0]
 
 
-def test_the_operators_switch_and_the_emergency_stop_are_topics():
-    link, boat = pilot(config=setup(operator="switch", estop="estop").link)
+def switched(**link):
+    """A node of a boat with a switch and an emergency stop, the boat, and a function for what the loop is told."""
+    link, boat = pilot(config=setup(**(link or {"operator": "switch", "estop": "estop"})).link)
     boat.advertise("/switch", "std_msgs/msg/String")
     boat.advertise("/estop", "std_msgs/msg/Bool")
-    boat.publish("/switch", {"data": "manual"})
-    assert states(link) == []
-    assert link.rejected["before the first state"] == 1
-    boat.publish("/odom", ODOM)
-    link.receive(0.0)
-    link.transport.network.now += 1.0
-    boat.publish("/switch", {"data": "manual"})
-    boat.publish("/estop", {"data": True})
-    boat.publish("/switch", {"data": "fly"})
-    manual, stop = states(link)
-    assert isinstance(manual, Operator)
-    assert (manual.mode, stop.mode, manual.time) == ("manual", "stop", 6.0)
-    assert link.rejected["operator: must be auto, manual or stop"] == 1
+
+    def told(after=0.0, **said):
+        link.transport.network.now += after
+        for topic, data in said.items():
+            boat.publish(f"/{topic}", ODOM if topic == "odom" else {"data": data})
+        return [found.mode for found in states(link) if isinstance(found, Operator)]
+
+    return link, told
+
+
+def test_a_press_before_the_first_odometry_is_not_dropped():
+    link, told = switched()
+    assert told(switch="auto", estop=True) == []
+    assert told(1.0, odom=True) == ["stop"]
+    assert told(0.5, odom=True) == ["stop"]
+    assert link.unready() == ""
+    assert not link.rejected
+
+
+def test_the_most_severe_of_switch_and_emergency_stop_counts():
+    link, told = switched()
+    told(odom=True)
+    # Each message is passed on, and the mode again with the status.
+    assert set(told(0.1, switch="auto", estop=False)) == {"auto"}
+    assert set(told(0.1, estop=True)) == {"stop"}
+    assert set(told(0.3, switch="auto")) == {"stop"}
+    assert set(told(1.0, switch="stop")) == {"stop"}
+    assert set(told(0.2, estop=False)) == {"stop"}
+    assert set(told(0.2, switch="manual")) == {"manual"}
+    assert set(told(0.2, switch="fly")) == {"manual"}
+    assert link.rejected == {"operator: must be auto, manual or stop": 1}
+    assert set(told(0.2, switch=" AUTO ")) == {"auto"}
+    assert told(0.01, estop=True)[0] == "stop"
+    assert told(0.01, estop=False)[0] == "auto"
+    link, told = switched(estop="estop")
+    told(odom=True)
+    assert [set(told(0.2, estop=pressed)) for pressed in (True, False)] == [{"stop"}, {"auto"}]
+
+
+def test_a_boat_starts_when_its_switch_and_emergency_stop_are_heard():
+    link, told = switched()
+    told(odom=True)
+    assert link.unready() == "nothing is heard on /switch: must be published once a second"
+    told(0.1, switch="auto")
+    assert link.unready() == "nothing is heard on /estop: must be published once a second"
+    told(0.1, estop=False)
+    assert link.unready() == ""
+    told(2.0, switch="auto")
+    assert told(1.5, switch="auto")[-1] == "stop"  # the emergency stop is 3.5 s old
+    assert link.unready() == "nothing is heard on /estop: must be published once a second"
+    assert link.rejected == {"/estop silent for 3 s, which counts as stop": 1}
+    assert set(told(0.1, estop=False)) == {"stop"}
+    assert link.unready() == "/estop was silent: set it to stop and back"
+    assert link.rejected["/estop was silent: set it to stop and back"] == 1
+    told(0.1, estop=True)
+    assert set(told(0.1, estop=False)) == {"auto"}
+    assert link.unready() == ""
+    two = link.transport.network.node()
+    two.advertise("/estop", "std_msgs/msg/Bool")
+    assert link.unready() == "/estop has several publishers"
 
 
 def test_odometry_in_another_frame_is_rejected_and_the_operator_is_told():

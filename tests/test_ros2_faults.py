@@ -21,6 +21,7 @@ from anyhull.onboard.messages import decode as decode_datagram
 from anyhull.onboard.messages import encode as encode_datagram
 from anyhull.reference import hold, line
 from anyhull.twin.ros2_boat import ROS2Boat
+from anyhull.twin.twin import TICK
 
 VESSEL = setup().vessel
 STATION = hold(duration=1000.0)
@@ -220,15 +221,15 @@ def test_someone_elses_odometry_is_not_believed():
 @pytest.mark.parametrize("fault", ["frame", "numbers"])
 def test_a_publisher_without_a_valid_message_does_not_take_the_boats_place(fault):
     trial = Trial(setup(), STATION)
-    stranger = trial.network.node()
-    for topic, kind in (("/odom", ODOMETRY), ("/cmd_wrench", WRENCH)):
-        stranger.advertise(topic, kind)
+
+    def say(topic, kind, fields):  # without being seen as a publisher, which would keep the boat from starting
+        trial.network.deliver(topic, encode(kind, fields), b"a stranger      ")
 
     def on_tick(now):  # from before the boat is heard, and more often than it
         frame = "map" if fault == "frame" else "odom"
         at = {"position": {"x": 0.0 if fault == "frame" else math.inf}, "orientation": {"w": 1.0}}
-        stranger.publish("/odom", {"header": {"frame_id": frame}, "pose": {"pose": at}})
-        stranger.publish("/cmd_wrench", {"header": {"stamp": {"sec": 100}}, "wrench": {"force": {"x": 1e9}}})
+        say("/odom", ODOMETRY, {"header": {"frame_id": frame}, "pose": {"pose": at}})
+        say("/cmd_wrench", WRENCH, {"header": {"stamp": {"sec": 100}}, "wrench": {"force": {"x": 1e9}}})
 
     trial.run(5.0, on_tick)
     assert trial.steps[-1].decision.reaction == "run"
@@ -331,6 +332,55 @@ def test_a_flood_is_given_to_the_loop_in_bursts():
     assert recovers(trial, 5.0)
 
 
+def test_the_emergency_stop_stops_the_boat_whatever_the_switch_says():
+    trial = Trial(setup(operator="switch", estop="estop"), line(20.0))
+    trial.boat.close()
+    trial.boat = ROS2Boat(setup(operator="switch").link, trial.network.node(), VESSEL)
+    button = trial.network.node()
+    button.advertise("/estop", "std_msgs/msg/Bool")
+    pressed: list[bool | None] = [False]
+
+    def on_tick(now):
+        if pressed[0] is not None and round(now / TICK) % round(0.7 / TICK) == 0:
+            button.publish("/estop", {"data": pressed[0]})
+
+    trial.run(5.0, on_tick)
+    assert trial.steps[-1].decision.reaction == "run"
+    pressed[0] = True
+    trial.run(1.0, on_tick)
+    before = len(trial.applied)
+    trial.run(15.0, on_tick)  # the switch stays at auto, and says so every second
+    assert len(trial.applied) == before
+    assert not any(trial.applied[-1].wrench)
+    pressed[0] = False
+    trial.run(3.0, on_tick)
+    assert trial.steps[-1].decision.reaction == "run"
+    # A button that is lost counts as pressed, and is not believed again before it was pressed.
+    pressed[0] = None
+    trial.run(4.0, on_tick)
+    assert trial.steps[-1].decision.reaction == "handover"
+    assert "message rejected: /estop silent for 3 s, which counts as stop" in events(trial)
+    before, pressed[0] = len(trial.applied), False
+    trial.run(5.0, on_tick)
+    assert len(trial.applied) == before
+    assert "message rejected: /estop was silent: set it to stop and back" in events(trial)
+    pressed[0] = True
+    trial.run(1.0, on_tick)
+    pressed[0] = False
+    trial.run(3.0, on_tick)
+    assert trial.steps[-1].decision.reaction == "run"
+
+
+def test_a_boat_whose_emergency_stop_is_not_heard_does_not_start():
+    trial = Trial(setup(estop="estop"), STATION)
+    trial.network.silent.add("/estop")
+    trial.run(5.0)
+    assert not trial.autopilot.guard.has_run
+    assert trial.steps[-1].decision.reason.endswith("nothing is heard on /estop: must be published once a second")
+    trial.network.silent.clear()
+    assert recovers(trial, 4.0)
+
+
 def test_a_flood_of_odometry_does_not_hold_back_the_emergency_stop():
     network = Network()
     link = ROS2Link(setup(estop="estop").link, network.node(), VESSEL, clock=network.clock)
@@ -343,7 +393,7 @@ def test_a_flood_of_odometry_does_not_hold_back_the_emergency_stop():
     boat.publish("/estop", {"data": True})
     for _ in range(2000):
         boat.publish("/odom", level)
-    assert [r.message.mode for r in link.receive(0.0) if isinstance(r.message, Operator)] == ["stop"]
+    assert {r.message.mode for r in link.receive(0.0) if isinstance(r.message, Operator)} == {"stop"}
 
 
 def free_router():

@@ -18,7 +18,17 @@ from anyhull.onboard.links.link import Received
 from anyhull.onboard.links.ros2 import conversion
 from anyhull.onboard.links.ros2.config import ROS2Config
 from anyhull.onboard.links.ros2.conversion import Rejected
-from anyhull.onboard.links.ros2.node import FIX, FLOAT, IMU, ODOMETRY, SOURCE_TIMEOUT, STRING, WRENCH, command_topics
+from anyhull.onboard.links.ros2.node import (
+    BOOL,
+    FIX,
+    FLOAT,
+    IMU,
+    ODOMETRY,
+    SOURCE_TIMEOUT,
+    STRING,
+    WRENCH,
+    command_topics,
+)
 from anyhull.onboard.links.ros2.opening import open_transport
 from anyhull.onboard.links.ros2.transport import Arrived, Transport
 from anyhull.onboard.messages import (
@@ -61,7 +71,7 @@ class ROS2Boat:
         for name in self.command_topics:
             transport.subscribe(name, WRENCH if config.command == "wrench" else FLOAT)
         says = [(config.odometry, ODOMETRY)] if config.state == "odometry" else [(config.fix, FIX), (config.imu, IMU)]
-        for name, kind in (*says, (config.operator, STRING)):
+        for name, kind in (*says, (config.operator, STRING), (config.estop, BOOL)):
             if name:
                 transport.advertise(topic(name), kind)
 
@@ -129,8 +139,11 @@ class ROS2Boat:
                 fields = conversion.imu_fields(psi, std, rate, acceleration, axes)
                 fields["header"] = conversion.header(message.time, config.base_frame)
                 self.transport.publish(topic(config.imu), fields)
-            case Operator(mode=mode) if config.operator:
-                self.transport.publish(topic(config.operator), {"data": mode})
+            case Operator(mode=mode):
+                if config.operator:
+                    self.transport.publish(topic(config.operator), {"data": mode})
+                if config.estop:
+                    self.transport.publish(topic(config.estop), {"data": mode == "stop"})
 
     def unready(self) -> str:
         """A boat does not wait for its pilot."""

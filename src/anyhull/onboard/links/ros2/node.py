@@ -20,6 +20,7 @@ from anyhull.onboard.links.link import Received
 from anyhull.onboard.links.ros2 import conversion
 from anyhull.onboard.links.ros2.config import ROS2Config
 from anyhull.onboard.links.ros2.conversion import Rejected
+from anyhull.onboard.links.ros2.operator_topics import SILENCE, Mode, OperatorTopics
 from anyhull.onboard.links.ros2.reports import Reports
 from anyhull.onboard.links.ros2.transport import QUEUE, Arrived, Transport
 from anyhull.onboard.messages import (
@@ -91,8 +92,10 @@ class ROS2Link:
             listens = [(config.fix, FIX, self._fix), (config.imu, IMU, self._imu)]
         for topic, kind, handler in listens:
             self._listen(topic, kind, handler)
-        self._listen(config.operator, STRING, self._operator, queue=10, first=True)
-        self._listen(config.estop, BOOL, self._estop, queue=10, first=True)
+        self._operator = OperatorTopics([name(topic) for topic in (config.operator, config.estop) if topic])
+        self._told: Mode | None = None
+        self._listen(config.operator, STRING, self._on_switch, queue=10, first=True)
+        self._listen(config.estop, BOOL, self._on_estop, queue=10, first=True)
         for topic in self.command_topics:
             transport.advertise(topic, WRENCH if config.command == "wrench" else FLOAT)
         self._reports = Reports(config, transport)
@@ -118,9 +121,11 @@ class ROS2Link:
             except Exception as error:  # whatever a message holds
                 self.rejected[f"message failed: {type(error).__name__}"] += 1
         now = self._clock()
-        if self._stamp is not None and now >= self._next_status:
+        for topic in self._operator.find_silent(now):
+            self.rejected[f"{topic} silent for {SILENCE:g} s, which counts as stop"] += 1
+        if self._stamp is not None and (now >= self._next_status or self._operator.mode != self._told):
+            received += [Received(message, now) for message in (*self._tell_mode(now), self._status(now))]
             self._next_status = now + STATUS_PERIOD
-            received.append(Received(self._status(now), now))
         return received
 
     def send(self, message: Message) -> None:
@@ -152,8 +157,9 @@ class ROS2Link:
                 return f"nobody subscribes to {topic}{self._as_other(topic)}"
             if self.transport.publishers(topic):
                 return f"someone else publishes {topic}"
-        several = [topic for topic in self.state_topics if self.transport.publishers(topic) > 1]
-        return f"{several[0]} has several publishers" if several else ""
+        heard = (*self.state_topics, *self._operator.topics)
+        several = [topic for topic in heard if self.transport.publishers(topic) > 1]
+        return f"{several[0]} has several publishers" if several else self._operator.unready(self._clock())
 
     def hint(self) -> str:
         """What to look at while nothing is heard from the boat."""
@@ -201,7 +207,8 @@ class ROS2Link:
         """Raise for a message of another publisher than the one believed; begin anew with a new one."""
         known, heard = self._sources.get(arrived.topic, (None, -math.inf))
         if known is not None and arrived.source != known:
-            if arrived.arrival - heard <= SOURCE_TIMEOUT:
+            rare = arrived.topic in self._operator.topics  # once a second
+            if arrived.arrival - heard <= (SILENCE if rare else SOURCE_TIMEOUT):
                 raise Rejected(f"another publisher of {arrived.topic}")
             if arrived.topic in self.state_topics:
                 self._session, self._seq = random.SystemRandom().randrange(MAX_INTEGER), 0
@@ -251,13 +258,28 @@ class ROS2Link:
             yield Acceleration(*self._next(), at, *acceleration)
         yield Heading(*self._next(), at, psi, std)
 
-    def _operator(self, message: Any, arrival: float) -> Iterator[Message]:
+    def _on_switch(self, message: Any, arrival: float) -> Iterator[Message]:
         if (mode := message.data.strip().lower()) not in ("auto", "manual", "stop"):
             raise Rejected("operator: must be auto, manual or stop")
-        yield Operator(*self._next(), self._now(arrival), mode)
+        return self._on_operator(self.config.operator, mode, arrival)
 
-    def _estop(self, message: Any, arrival: float) -> Iterator[Message]:
-        yield Operator(*self._next(), self._now(arrival), "stop" if message.data else "auto")
+    def _on_estop(self, message: Any, arrival: float) -> Iterator[Message]:
+        return self._on_operator(self.config.estop, "stop" if message.data else "auto", arrival)
+
+    def _on_operator(self, name: str, mode: Mode, arrival: float) -> Iterator[Message]:
+        topic = self.config.topic(name)
+        if not self._operator.hear(topic, mode, arrival):
+            self.rejected[f"{topic} was silent: set it to stop and back"] += 1
+        return self._tell_mode(arrival)
+
+    def _tell_mode(self, arrival: float) -> Iterator[Message]:
+        """What the operator wants; before the first state it waits for the boat's time."""
+        mode = self._operator.mode
+        if mode is None or self._stamp is None:
+            return
+        if mode != self._told:  # the status must not be of the mode before
+            self._told, self._next_status = mode, -math.inf
+        yield Operator(*self._next(), self._now(arrival), mode)
 
     def _path(self, message: Any, arrival: float) -> Iterator[Message]:
         self._in_frames(message.header.frame_id)
@@ -268,14 +290,13 @@ class ROS2Link:
         command = self._published
         heard = all(self.transport.subscribers(topic) for topic in self.command_topics)
         accepted = -1 if command is None or not heard else command.seq
+        stopped = not heard
         wrench, thrusters = (0.0, 0.0, 0.0), (0.0,) * len(self._vessel.thrusters)
-        if command is not None and heard:
+        if command is not None and not stopped:
             wrench, thrusters = command.wrench, command.thrusters
         whole = self.config.command == "wrench"
         at = self._now(now)
-        return Status(
-            *self._next(), at, () if whole else thrusters, not heard, accepted, None, wrench if whole else None
-        )
+        return Status(*self._next(), at, () if whole else thrusters, stopped, accepted, None, wrench if whole else None)
 
     def _publish(self, command: Command) -> None:
         config = self.config
