@@ -403,9 +403,9 @@ def test_a_message_without_a_stamp_is_of_its_arrival():
     assert [found.time for found in states(link)] == [3.0]
 
 
-def switched(**link):
+def switched(**fields):
     """A node of a boat with a switch and an emergency stop, the boat, and a function for what the loop is told."""
-    link, boat = pilot(config=setup(**(link or {"operator": "switch", "estop": "estop"})).link)
+    link, boat = pilot(config=setup(**(fields or {"operator": "switch", "estop": "estop"})).link)
     boat.advertise("/switch", "std_msgs/msg/String")
     boat.advertise("/estop", "std_msgs/msg/Bool")
 

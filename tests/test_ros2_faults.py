@@ -7,6 +7,7 @@ import socket
 import struct
 import time
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -330,6 +331,35 @@ def test_a_flood_is_given_to_the_loop_in_bursts():
     for _ in range(5000):
         trial.network.deliver("/odom", encode(ODOMETRY, {}), b"somebody's     ")
     assert recovers(trial, 5.0)
+
+
+THRUSTERS = {"command": "thrusters", "thrusters": ("a", "b", "c", "d")}
+
+
+@pytest.mark.parametrize("link", [{}, THRUSTERS])
+@pytest.mark.parametrize("mode", ["manual", "stop"])
+def test_the_switch_away_from_auto_stops_the_commands_and_back_starts_from_zero(link, mode):
+    trial = underway(line(20.0), 6.0, operator="switch", **link)
+    assert trial.autopilot.commanding
+    trial.twin.operator = mode
+    trial.run(1.5)  # the switch is told within a second
+    before = len(trial.applied)
+    last = trial.applied[-1]
+    assert not any((*last.wrench, *last.thrusters))
+    trial.run(5.0)
+    assert len(trial.applied) == before
+    assert trial.steps[-1].decision.reaction == "handover"
+    trial.twin.operator = "auto"
+    since = len(trial.steps)
+    trial.run(4.0)
+    assert trial.steps[-1].decision.reaction == "run"
+    assert len(trial.applied) > before + 20
+    # From zero, in the largest steps of the guard.
+    commands = [step.decision.command for step in trial.steps[since - 1 :]]
+    assert not commands[0].any()
+    most = trial.setup.limits.step + 1e-9
+    assert max(abs(b - a).max() for a, b in pairwise(commands)) <= most
+    assert any(command.any() for command in commands)
 
 
 def test_the_emergency_stop_stops_the_boat_whatever_the_switch_says():

@@ -1,8 +1,9 @@
 """Our ROS 2 node: the boat's topics as messages for the loop, and its commands as topics.
 
 It knows nothing of the transport. A plain ROS boat confirms no commands, so the node makes the `Status` itself: the
-commands in force are the last ones published, as long as someone subscribes to them. The first publisher of a topic of
-the boat is believed until it has been silent for `SOURCE_TIMEOUT`; what others publish there is rejected.
+commands in force are the last ones published, as long as someone subscribes to them and the operator's switch is at
+`auto`. With any other the boat counts as stopped, since nobody tells what the operator commands. The first publisher of
+a topic of the boat is believed until it has been silent for `SOURCE_TIMEOUT`; what others publish there is rejected.
 """
 
 from __future__ import annotations
@@ -290,7 +291,7 @@ class ROS2Link:
         command = self._published
         heard = all(self.transport.subscribers(topic) for topic in self.command_topics)
         accepted = -1 if command is None or not heard else command.seq
-        stopped = not heard
+        stopped = not heard or self._operator.mode not in (None, "auto")
         wrench, thrusters = (0.0, 0.0, 0.0), (0.0,) * len(self._vessel.thrusters)
         if command is not None and not stopped:
             wrench, thrusters = command.wrench, command.thrusters
