@@ -17,7 +17,7 @@ from ros2_doubles import BOAT, Network, Trial, setup
 from anyhull.onboard.links.ros2.cdr import encode
 from anyhull.onboard.links.ros2.node import FIX, IMU, ODOMETRY, WRENCH, ROS2Link
 from anyhull.onboard.links.ros2.zenoh_transport import ZenohTransport
-from anyhull.onboard.messages import RANGES, Odometry, Operator
+from anyhull.onboard.messages import RANGES, Command, Odometry, Operator
 from anyhull.onboard.messages import decode as decode_datagram
 from anyhull.onboard.messages import encode as encode_datagram
 from anyhull.reference import hold, line
@@ -424,6 +424,52 @@ def test_a_flood_of_odometry_does_not_hold_back_the_emergency_stop():
     for _ in range(2000):
         boat.publish("/odom", level)
     assert {r.message.mode for r in link.receive(0.0) if isinstance(r.message, Operator)} == {"stop"}
+
+
+def test_a_transport_that_is_down_ends_neither_reports_nor_commands():
+    trial = underway()
+    step, broken = trial.steps[-1], trial.link.transport
+
+    def publish(topic, fields):
+        raise OSError("down")
+
+    broken.publish = publish
+    trial.link.report(step, trial.reference)
+    assert trial.link.rejected["report failed: OSError"] == 1
+    config = replace(setup().link, router=free_router(), domain=13)
+    link = ROS2Link(config, ZenohTransport(config), VESSEL)
+    link.close()
+    link.report(step, trial.reference)
+    link.send(step.command)
+    assert link.rejected["not sent"] > 1
+
+
+def test_a_router_that_is_restarted_under_way_does_not_end_the_run():
+    config = replace(setup().link, router=free_router(), domain=14)
+    router = ZenohTransport(replace(config, node="router"), route=True)
+    link, boat = ROS2Link(config, ZenohTransport(config), VESSEL), ZenohTransport(replace(config, node="boat"))
+    boat.advertise("/odom", ODOMETRY)
+    boat.subscribe("/cmd_wrench", WRENCH)
+
+    def heard(messages):
+        """Whether that many are heard in both directions, and each end knows the other."""
+        states, commands, ends = 0, 0, time.monotonic() + 20.0
+        while min(states, commands) < messages and time.monotonic() < ends:
+            boat.publish("/odom", {"pose": {"pose": {"orientation": {"w": 1.0}}}})
+            states += sum(isinstance(found.message, Odometry) for found in link.receive(0.02))
+            link.send(Command(1, 0, 1.0, (), (), (0.1, 0.0, 0.0)))
+            commands += len(boat.receive(0.0))
+        return min(states, commands) >= messages and link.unready() == ""
+
+    try:
+        assert heard(1)
+        router.close()
+        assert heard(100)
+        router = ZenohTransport(replace(config, node="router"), route=True)
+        assert heard(100)
+    finally:
+        for end in (link, boat, router):
+            end.close()
 
 
 def free_router():

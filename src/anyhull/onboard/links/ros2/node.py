@@ -143,9 +143,12 @@ class ROS2Link:
         self._published = message
 
     def report(self, step: StepRecord, reference: Reference) -> None:
-        """Publish the reference, the diagnostics and the estimate of the dynamics; never waits."""
+        """Publish the reference, the diagnostics and the estimate of the dynamics; never waits, and never raises."""
         age = step.time - self._stamp[0] if self._stamp else math.nan
-        self._reports.publish(step, reference, age, self.rejected.total())
+        try:
+            self._reports.publish(step, reference, age, self.rejected.total())
+        except Exception as error:  # a report must not end the run
+            self.rejected[f"report failed: {type(error).__name__}"] += 1
 
     def listen_for_path(self) -> None:
         """Take a path, into `path`. Not while the boat is steered: to decode a long one takes longer than a period."""

@@ -61,7 +61,7 @@ class RclpyTransport:
         """Publish on a topic that was advertised, or lose it."""
         try:
             self._publishers[topic].publish(filled(message_class(self._kinds[topic]), fields))
-        except RuntimeError:  # rclpy's own errors, as of a context that was shut down
+        except Exception:  # of the middleware, by many names, as of a context that was shut down
             self.rejected["not sent"] += 1
 
     def subscribe(self, topic: str, kind: str, *, queue: int = QUEUE, first: bool = False) -> None:
