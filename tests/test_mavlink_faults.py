@@ -23,6 +23,7 @@ from anyhull.onboard.links.mavlink.link import MAVLink
 from anyhull.onboard.links.mavlink.streams import Stream
 from anyhull.onboard.links.mavlink.transports import open_far_end, open_transport
 from anyhull.onboard.messages import Command, Odometry, Status
+from anyhull.twin.ardupilot_rover import ADVISED, DEFAULTS
 
 
 def events(trial, what):
@@ -211,11 +212,15 @@ def test_a_thousand_messages_each_way_with_pymavlinks_own_connection():
         overrides = []
         peer.mav.heartbeat_send(*beat)
         link.receive(1.0)
-        for name, value in {"RCMAP_ROLL": 1, "RCMAP_THROTTLE": 3, "RCMAP_YAW": 4}.items():
+        limits = {
+            f"RC{number}_{end}": 1500 + 500 * sign for number in (1, 3) for end, sign in (("MIN", -1), ("MAX", 1))
+        }
+        for name, value in (DEFAULTS | ADVISED | limits).items():
             peer.mav.param_value_send(name.encode(), value, 9, 100, 0)
-        for number in (1, 3):
-            for name, value in {"MIN": 1000, "TRIM": 1500, "MAX": 2000, "REVERSED": 0}.items():
-                peer.mav.param_value_send(f"RC{number}_{name}".encode(), value, 9, 100, 0)
+            link.receive(0.0)
+        ends = time.monotonic() + 5
+        while link.parameters.unready() and time.monotonic() < ends:
+            link.receive(0.01)
         while sent < 1000:
             if sent % 20 == 0:
                 peer.mav.heartbeat_send(*beat)

@@ -44,6 +44,7 @@ DEFAULTS: dict[str, float] = {
     "RCMAP_YAW": 4,
     "MOT_SLEWRATE": 100,
     "MOT_THST_EXPO": 0,
+    "MOT_THR_MIN": 0,
     "MOT_THR_MAX": 100,
     "PILOT_STEER_TYPE": 0,
     "MANUAL_STR_EXPO": 0,

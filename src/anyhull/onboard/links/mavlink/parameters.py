@@ -20,7 +20,13 @@ REPEAT = 0.6
 """Time after which an unanswered request is repeated, s."""
 
 ATTEMPTS = 8
-"""Requests after which a firmware counts as without the parameter: with 30 % loss each way 0.3 % are missed."""
+"""Requests after which a firmware counts as without the parameter: with 30 % loss each way 0.5 % are missed.
+
+A request counts only if another one was answered meanwhile, since a line that is deaf answers none.
+"""
+
+SLOW_REPEAT = 5.0
+"""Time after which it is asked for again all the same, s."""
 
 RCMAP = {"RCMAP_THROTTLE": 3, "RCMAP_YAW": 4, "RCMAP_ROLL": 1}
 """Channels of throttle, lateral and steering, and their defaults."""
@@ -39,12 +45,26 @@ class Rule(NamedTuple):
     """Whether some firmware does not have it."""
 
 
+class Asked(NamedTuple):
+    """Requests for a parameter that has not been read."""
+
+    attempts: int = 0
+    """Those that counted."""
+    time: float = -math.inf
+    """Of the last one, s."""
+    answers: int = 0
+    """To requests for others before it."""
+
+
+UNASKED = Asked()
+
+
 def _equal(value: float) -> Callable[[float], bool]:
     return lambda found: found == value
 
 
 ALWAYS = (
-    Rule("FS_ACTION", lambda v: v != 0, "set it to 2 (hold): a failsafe must stop the boat"),
+    Rule("FS_ACTION", _equal(2), "set it to 2 (hold): a failsafe must stop the boat, not drive it home"),
     Rule("FS_GCS_ENABLE", lambda v: v != 0, "set it to 1: the boat must notice when this computer is silent"),
     Rule("FS_TIMEOUT", lambda v: 0 < v <= 5, "set it to 1.5: a failsafe must come within seconds"),
     Rule("FS_GCS_TIMEOUT", lambda v: 0 < v <= 10, "set it to 5: a failsafe must come within seconds", optional=True),
@@ -54,6 +74,7 @@ ALWAYS = (
 OF_OVERRIDES = (
     Rule("MOT_SLEWRATE", _equal(0), "set it to 0: it delays the throttle"),
     Rule("MOT_THST_EXPO", _equal(0), "set it to 0: it bends the throttle", optional=True),
+    Rule("MOT_THR_MIN", _equal(0), "set it to 0: it turns small throttle into more"),
     Rule("MOT_THR_MAX", _equal(100), "set it to 100: it cuts the throttle off"),
     Rule("PILOT_STEER_TYPE", _equal(3), "set it to 3: else steering is reversed astern"),
     Rule("MANUAL_STR_EXPO", _equal(0), "set it to 0: it bends the steering", optional=True),
@@ -75,37 +96,41 @@ class Parameters:
         self._config = config
         self.values: dict[str, float] = {}
         """By name, as far as read."""
-        self._asked: dict[str, tuple[int, float]] = {}
+        self._asked: dict[str, Asked] = {}
+        self._answers = 0
         self._next = -math.inf
         self._mixer: Mixer | None = None
+        self._verdict: str | None = None
 
     def forget(self) -> None:
         """Start again, as after the autopilot has restarted."""
         self.values.clear()
         self._asked.clear()
-        self._mixer = None
+        self._mixer = self._verdict = None
 
     def to_ask(self, now: float) -> list[str]:
         """Names to ask for at the time `now`, s, while the autopilot is heard."""
         if now < self._next:
             return []
-        due = [
-            name
-            for name in self._wanted()
-            if name not in self.values
-            and self._attempts(name) < (ATTEMPTS if self._optional(name) else math.inf)
-            and now - self._asked.get(name, (0, -math.inf))[1] >= REPEAT
-        ][:AT_ONCE]
-        self._next = now + INTERVAL
+        due = [name for name in self._wanted() if name not in self.values and self._is_due(name, now)][:AT_ONCE]
+        self._next, self._verdict = now + INTERVAL, None
         for name in due:
-            self._asked[name] = self._attempts(name) + 1, now
+            last = self._asked.get(name, UNASKED)
+            counts = last.time > -math.inf and self._answers > last.answers
+            self._asked[name] = Asked(last.attempts + counts, now, self._answers)
+        known = next((name for name in self._wanted() if name in self.values), None)
+        if known is not None and any(self._optional(name) for name in due):
+            # Only its answer tells a parameter that does not exist from a line that is deaf.
+            self._asked[known] = Asked(0, now, self._answers)
+            due.append(known)
         return due
 
     def take(self, name: str, value: float) -> None:
         """Take a parameter, also one that somebody else asked for or has set."""
         if name in set(self._wanted()) and math.isfinite(value):
             self.values[name] = value
-            self._mixer = None
+            self._answers += self._asked.pop(name, None) is not None
+            self._mixer = self._verdict = None
 
     def calibration(self, prefix: str) -> Calibration | None:
         """Of an input or output; None before it has been read."""
@@ -127,6 +152,11 @@ class Parameters:
 
     def unready(self) -> str:
         """The first parameter that would spoil a run, and what to set it to; or what has not been read; or empty."""
+        if self._verdict is None:
+            self._verdict = self._judged()
+        return self._verdict
+
+    def _judged(self) -> str:
         missing = [name for name in self._wanted() if not self._settled(name)]
         if missing:
             return f"parameters not read yet: {missing[0]} and {len(missing) - 1} more"
@@ -140,7 +170,16 @@ class Parameters:
             value = self.values.get(rule.name)
             if value is not None and rule.name not in self._config.allow and not rule.holds(value):
                 return f"{rule.name} = {value:g}: {rule.advice}"
-        return self._foreign()
+        return self._low_throttle() or self._foreign()
+
+    def _low_throttle(self) -> str:
+        """Why full throttle astern would be taken for the loss of the transmitter, or empty."""
+        threshold = self.values.get("FS_THR_VALUE")
+        if self._config.command != "wrench" or threshold is None or "FS_THR_VALUE" in self._config.allow:
+            return ""
+        name = f"RC{self._numbers()[0]}_MIN"
+        low = self.values.get(name, 0.0)
+        return "" if low > threshold else f"FS_THR_VALUE = {threshold:g}: must be below {name} = {low:g}"
 
     def _foreign(self) -> str:
         """Why the autopilot would not take our overrides, or empty."""
@@ -166,6 +205,7 @@ class Parameters:
         for rule in self._rules():
             yield rule.name
         if self._config.command == "wrench":
+            yield "FS_THR_VALUE"
             # A firmware has one or the other.
             yield from GCS_NAMES[:1] if GCS_NAMES[0] in self.values else GCS_NAMES
 
@@ -200,12 +240,17 @@ class Parameters:
         return name in self.values or (self._optional(name) and self._attempts(name) >= ATTEMPTS)
 
     def _optional(self, name: str) -> bool:
-        if name in GCS_NAMES or name in RCMAP or name in self._config.allow:
+        """Whether a firmware may be without it; the channels and their calibration are needed in any case."""
+        if name in GCS_NAMES:
             return True
-        return any(rule.optional for rule in (*OF_OVERRIDES, *ALWAYS) if rule.name == name) or name == "ARMING_RUDDER"
+        return any(rule.optional or name in self._config.allow for rule in self._rules() if rule.name == name)
 
     def _attempts(self, name: str) -> int:
-        return self._asked.get(name, (0, 0.0))[0]
+        return self._asked.get(name, UNASKED).attempts
+
+    def _is_due(self, name: str, now: float) -> bool:
+        left_out = self._optional(name) and self._attempts(name) >= ATTEMPTS
+        return now - self._asked.get(name, UNASKED).time >= (SLOW_REPEAT if left_out else REPEAT)
 
 
 def decoded(message: object) -> tuple[str, float] | None:
