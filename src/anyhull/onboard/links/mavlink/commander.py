@@ -3,7 +3,8 @@
 Overrides of the RC input are given back to the RC receiver. Where the pilot itself ends, they are neutral for
 `NEUTRAL_TIME` before: without a receiver ArduPilot keeps the last value that it read. Where the operator has switched
 the mode or disarmed, they are given back at once. Servo outputs that only we drive are set to their neutral pulse in
-both cases: nobody else would stop them.
+both cases: nobody else would stop them. The neutral pulses are those of the last command's calibration, since the
+parameters may be changed, or have to be read again, while a command is in force.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ class Commander:
         self._config, self._parameters, self._send, self.rejected = config, parameters, send, rejected
         self._echo = Echo()
         self._held: dict[int, int] | None = None
+        self._neutral: dict[int, int] = {}
+        self.steered = False
+        """Whether a command other than neutral has been sent since the autopilot started."""
         self._neutral_since = math.inf
         self._ending: dict[int, int] = {}
         self._repeats, self._repeat_due = 0, 0.0
@@ -60,14 +64,16 @@ class Commander:
         wanted = command.wrench if self._config.command == "wrench" else command.thrusters
         values = self._checked(wanted)
         pulses, neutral = self._pulses(values), self._pulses([0.0] * len(wanted))
-        if pulses is None or neutral is None:
-            return
-        if command.engaged:
-            self._repeats, self._neutral_since = 0, math.inf
+        usable = pulses is not None and neutral is not None and not self._parameters.unready()
+        if usable and command.engaged:
+            assert pulses is not None
+            assert neutral is not None
+            self._repeats, self._neutral_since, self._neutral = 0, math.inf, neutral
+            self.steered = self.steered or pulses != neutral
             self._hold(pulses)
             self._echo.sent(command.seq, pulses, values)
         elif self._held is not None:
-            self._end(neutral, now)
+            self._end(now)
 
     def let_go(self, now: float) -> None:
         """Take back what was sent, at once: the operator has switched or disarmed, or is not heard any more."""
@@ -75,7 +81,9 @@ class Commander:
             self._finish(now)
 
     def step(self, now: float) -> None:
-        """Repeat the end of the commands."""
+        """End the commands where the autopilot's parameters are not right any more, and repeat their end."""
+        if self._held is not None and self._neutral_since == math.inf and self._parameters.unready():
+            self._end(now)
         if self._held is not None and now - self._neutral_since >= NEUTRAL_TIME:
             self._finish(now)
         if self._repeats > 0 and now >= self._repeat_due:
@@ -85,10 +93,8 @@ class Commander:
     def close(self, now: float, pause: Callable[[float], None]) -> None:
         """Neutral, then given back."""
         if self._held is not None:
-            neutral = self._pulses([0.0] * (3 if self._config.command == "wrench" else len(self._config.servos)))
-            if neutral is not None:
-                self._hold(neutral)
-                pause(NEUTRAL_TIME)
+            self._hold(self._neutral)
+            pause(NEUTRAL_TIME)
             self._finish(now)
         for _ in range(min(self._repeats, 3)):
             self._transmit(self._ending)
@@ -109,10 +115,10 @@ class Commander:
         stopped = now - self._confirmed > IN_FORCE_TIME
         return (zero if stopped else self._measured(reported, values)), stopped, self._accepted
 
-    def forget(self) -> None:
-        """The autopilot has restarted: nothing is in force."""
-        self._held, self._repeats, self._confirmed = None, 0, -math.inf
-        self._echo.clear()
+    def forget(self, now: float) -> None:
+        """The autopilot has restarted, or seems to have: what was in force is taken back all the same."""
+        self.let_go(now)
+        self._confirmed, self.steered = -math.inf, False
 
     def _checked(self, values: tuple[float, ...]) -> tuple[float, ...]:
         """The values within [-1, 1]; zero for all where one is not a number."""
@@ -160,12 +166,12 @@ class Commander:
         self._held = pulses
         self._transmit(pulses)
 
-    def _end(self, neutral: dict[int, int], now: float) -> None:
+    def _end(self, now: float) -> None:
         """Neutral for a moment, then given back by `step`."""
         if self._neutral_since == math.inf:
             # One that has been neutral for a period already needs no more of it.
-            self._neutral_since = now - (NEUTRAL_TIME / 2 if self._held == neutral else 0.0)
-        self._hold(neutral)
+            self._neutral_since = now - (NEUTRAL_TIME / 2 if self._held == self._neutral else 0.0)
+        self._hold(self._neutral)
 
     def _finish(self, now: float) -> None:
         """Give the channels back, or set the servos to neutral, some times over."""
@@ -173,7 +179,7 @@ class Commander:
         if self._config.command == "wrench":
             self._ending = {number: RELEASE if number <= 8 else RELEASE_HIGH for number in held}
         else:
-            self._ending = self._pulses((0.0,) * len(self._config.servos)) or {}
+            self._ending = self._neutral
         self._held, self._neutral_since = None, math.inf
         self._echo.clear()
         self._repeats, self._repeat_due = REPEATS - 1, now + REPEAT_TIME

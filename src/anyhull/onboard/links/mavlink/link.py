@@ -282,7 +282,7 @@ class MAVLink:
             self._start()
             self._boot.seconds(milliseconds)
             self._session, self._seq = _draw(), 0
-            self._commander.forget()
+            self._commander.forget(arrival)
             for part in (self.parameters, self._requests, self._frame):
                 part.forget()
         if not at <= self._time - 1:
