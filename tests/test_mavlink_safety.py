@@ -1,5 +1,6 @@
 """Commands by MAVLink end in every case, and the state is used only while the autopilot vouches for it."""
 
+import math
 from collections import Counter
 from typing import Any
 
@@ -10,8 +11,10 @@ from rovers import Rig, packed
 from anyhull.onboard.links.mavlink.commander import Commander
 from anyhull.onboard.links.mavlink.config import MAVLinkConfig
 from anyhull.onboard.links.mavlink.parameters import Parameters
-from anyhull.onboard.messages import Command
+from anyhull.onboard.links.mavlink.telemetry import BootTime, FilterStatus, Place, filter_health
+from anyhull.onboard.messages import Command, Odometry
 from anyhull.twin.ardupilot_rover import ADVISED, DEFAULTS
+from anyhull.twin.ardupilot_streams import BUILDERS
 
 
 class Bench:
@@ -126,3 +129,107 @@ def test_channels_and_their_calibration_are_never_assumed(name):
     asked(parameters, 30.0, answered=known)
     assert parameters.unready().startswith(f"parameters not read yet: {name}")
     assert parameters.mixer() is None
+
+
+def healths(rig, seconds):
+    return [message.health for message in rig.run(seconds) if isinstance(message, Odometry)]
+
+
+def silence(rig, monkeypatch, name):
+    """Let the boat send no more messages of a name."""
+    monkeypatch.setitem(BUILDERS, name, lambda rover, state: None)
+
+
+def test_a_state_is_lost_before_the_filters_status_is_known(monkeypatch):
+    silence(rig := Rig(), monkeypatch, "EKF_STATUS_REPORT")
+    assert set(healths(rig, 3.0)) == {"lost"}
+    assert rig.link.unready() == "no EKF_STATUS_REPORT of the autopilot's filter"
+
+
+def test_a_status_of_the_filter_holds_for_a_second_and_a_half(monkeypatch):
+    rig = Rig()
+    rig.run(3.0)
+    assert rig.link.unready() == ""
+    silence(rig, monkeypatch, "EKF_STATUS_REPORT")
+    # The last report is at most 0.2 s old.
+    assert set(healths(rig, 1.2)) == {"ok"}
+    rig.run(0.4)
+    assert set(healths(rig, 1.0)) == {"lost"}
+
+
+def test_a_filter_whose_ratios_are_no_numbers_is_lost():
+    assert filter_health(1 | 2 | 8 | 16, (0.1, math.nan, 0.1), True) == "lost"
+    assert filter_health(1 | 2 | 8 | 16, (0.1, 0.1, math.inf), True) == "lost"
+
+
+def test_a_global_position_is_used_only_while_the_filter_has_one():
+    # ArduPilot sends its last place on and on, also when the filter has none.
+    status = FilterStatus(geographic=False)
+    status.take(1 | 2 | 8, (0.1, 0.1, 0.1), 5.0)
+    assert (status.health(5.1), status.health(5.1, cached=True)) == ("ok", "lost")
+    status.take(1 | 2 | 8 | 16, (0.1, 0.1, 0.1), 5.0)
+    assert status.health(5.1, cached=True) == "ok"
+
+
+def home_north(rig, metres):
+    """HOME_POSITION so far north of the boat's origin."""
+    place = Place(*rig.config.twin_origin).offset(metres, 0.0)
+    numbers = round(place.latitude * 1e7), round(place.longitude * 1e7)
+    return packed(dialect.MAVLink_home_position_message(*numbers, 0, 0, 0, 0, [1, 0, 0, 0], 0, 0, 0))
+
+
+def test_a_home_that_moves_under_way_does_not_move_the_reference():
+    rig = Rig(zero="home")
+    rig.run(3.0)
+    # At neutral it is taken.
+    rig.pilot_end.inject(home_north(rig, 2.0))
+    rig.run(0.1)
+    assert rig.last(Odometry).pose[:2] == pytest.approx((1.0, 4.0), abs=0.02)
+    rig.pilot_end.inject(home_north(rig, 0.0))
+    rig.wrench = (0.3, 0.0, 0.0)
+    rig.run(1.0)
+    rig.pilot_end.inject(home_north(rig, 20.0))
+    rig.run(0.2)
+    assert rig.last(Odometry).pose[:2] == pytest.approx((3.0, 4.0), abs=0.02)
+    assert rig.last(Odometry).health == "ok"
+    assert rig.link.rejected["home moved under way"] == 1
+    assert rig.link.unready() == "the autopilot's home moved by 20.0 m: start the pilot again"
+
+
+def test_an_origin_that_moves_under_way_leaves_no_position_until_the_autopilot_restarts():
+    rig = Rig(zero="home")
+    rig.wrench = (0.3, 0.0, 0.0)
+    rig.run(3.0)
+    rig.double._state.origin = rig.double._state.origin.offset(50.0, 0.0)
+    rig.run(11.0)  # origin and home are asked for every 10 s
+    assert rig.last(Odometry).health == "lost"
+    assert rig.link.unready() == "the autopilot's origin moved by 50.0 m: start the pilot again"
+    rig.boat_time, rig.boat_session = 0.0, 2
+    rig.run(3.0)
+    assert rig.last(Odometry).health == "ok"
+    assert rig.link.unready() == "disarmed: arm the autopilot"
+
+
+def test_what_has_waited_while_nobody_read_gives_no_permission():
+    rig = Rig()
+    rig.run(3.0)
+    for _ in range(40):  # the operator reads a prompt, and switches to HOLD before he answers it
+        rig.double.receive(0.0)
+        rig.clock.now += 0.05
+    asked = rig.clock.now
+    assert rig.link.receive(0.0) == []
+    rig.link.send(Command(7, 999, 0.0, (), (), (0.5, 0.0, 0.0)))
+    assert [pulses[:2] for _, pulses in rig.overrides(since=asked)] == [(0, 0)]
+    assert rig.link.unready() == "no heartbeat of system 1"
+    rig.run(0.5)
+    assert rig.link.unready() == ""
+    assert not rig.status.stopped
+
+
+def test_a_message_of_before_the_counters_wrap_is_not_another_wrap():
+    boot = BootTime()
+    wrap = 2**32
+    assert boot.seconds(wrap - 40)[0] == pytest.approx((wrap - 40) / 1000)
+    assert boot.seconds(20)[0] == pytest.approx((wrap + 20) / 1000)
+    assert boot.seconds(wrap - 10) == (pytest.approx((wrap - 10) / 1000), False)
+    assert boot.seconds(40) == (pytest.approx((wrap + 40) / 1000), False)

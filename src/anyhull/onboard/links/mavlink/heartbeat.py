@@ -45,6 +45,10 @@ class Heartbeat:
         self._last, self._time = message, arrival
         return True
 
+    def expire(self) -> None:
+        """Wait for another one before anything is permitted."""
+        self._time = -math.inf
+
     def alive(self, now: float) -> bool:
         """Whether it is heard, and a vehicle that we know how to steer."""
         return self._last is not None and now - self._time <= SILENCE and not self.foreign()

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from anyhull.mission.geodesy import LocalFrame
 from anyhull.onboard.links.keys import load_key
@@ -26,11 +26,10 @@ from anyhull.onboard.links.mavlink.telemetry import (
     ATTITUDE_AGE,
     Attitude,
     BootTime,
+    FilterStatus,
     Frame,
-    Health,
     Place,
     body_velocity,
-    filter_health,
     odometry_of,
 )
 from anyhull.onboard.links.mavlink.transports import Transport, open_transport
@@ -39,6 +38,9 @@ from anyhull.onboard.messages import MAX_INTEGER, RANGES, Battery, Command, Mess
 
 HEARTBEAT = 1.0
 """Time between two of our heartbeats, s."""
+
+GAP = 1.0
+"""Time between two calls of `receive` after which what has waited is not used, s."""
 
 OPERATOR_PERIOD, TILT_PERIOD = 1.0, 0.1
 """Longest time between two reports of the operator's switch, and shortest between two of roll and pitch, s."""
@@ -68,6 +70,7 @@ class MAVLink:
         self._requests = Requests(config, frame is not None, self._wire.send)
         self._commander = Commander(config, self.parameters, self._wire.send, self.rejected)
         self._geographic = frame is not None
+        self._received = clock()
         self._heartbeat_due = -math.inf
         self._session, self._seq = _draw(), 0
         self._start()
@@ -80,7 +83,7 @@ class MAVLink:
         self._attitude: Attitude | None = None
         self._local_time = self._tilt_time = self._operator_time = -math.inf
         self._echo_time = -1.0
-        self._health: Health = "ok"
+        self._filter = FilterStatus(self._geographic)
         self._mode = ""
 
     @property
@@ -95,6 +98,12 @@ class MAVLink:
 
     def receive(self, timeout: float) -> list[Received]:
         """The messages of the autopilot; waits up to `timeout` s for the first bytes."""
+        if self._clock() - self._received > GAP:
+            # As while an operator reads a prompt: what waits may be of before a switch.
+            self._heartbeat.expire()
+            self.rejected["not read in time"] += 1
+            if not self._wire.discard():
+                return []
         self._step()
         received = []
         for message, arrival in self._wire.receive(timeout):
@@ -105,6 +114,7 @@ class MAVLink:
                 continue
             received += [Received(ours, arrival) for ours in found if self._in_range(ours)]
         self._step()
+        self._received = self._clock()
         return received
 
     def send(self, message: Message) -> None:
@@ -115,9 +125,12 @@ class MAVLink:
 
     def unready(self) -> str:
         """Why the boat must not start yet: the first thing to mend."""
-        if not self._heartbeat.alive(self._clock()):
+        now = self._clock()
+        if not self._heartbeat.alive(now):
             return self._heartbeat.foreign() or f"no heartbeat of system {self.config.system}"
-        return self.parameters.unready() or self._frame.unready() or self._heartbeat.unready()
+        return (
+            self.parameters.unready() or self._frame.unready() or self._filter.unready(now) or self._heartbeat.unready()
+        )
 
     def hint(self) -> str:
         """What to look at while there is no state."""
@@ -135,7 +148,10 @@ class MAVLink:
         )
 
     def close(self) -> None:
-        """Take the commands back and end the connection."""
+        """Take the commands back and end the connection: neutral for 0.15 s, then given back.
+
+        Call it right after the run. The heartbeat ends with it, and the last commands are in force until then.
+        """
         self._commander.close(self._clock(), self._wire.transport.pause)
         self._wire.close()
 
@@ -175,11 +191,13 @@ class MAVLink:
             case "LOCAL_POSITION_NED" if self.config.position == "local":
                 self._local_time = arrival
                 velocity = (message.vx, message.vy)
-                return self._odometry(at, self._frame.local(message.x, message.y), velocity)
+                xy, health = self._frame.local(message.x, message.y), self._filter.health(arrival)
+                return self._odometry(at, xy, velocity, health)
             case "GLOBAL_POSITION_INT" if self.config.position == "local" and arrival - self._local_time > 1.0:
                 place = Place.of(message.lat, message.lon)
                 velocity = (message.vx / 100, message.vy / 100)
-                return self._odometry(at, place and self._frame.geographic(place), velocity)
+                xy, health = place and self._frame.geographic(place), self._filter.health(arrival, cached=True)
+                return self._odometry(at, xy, velocity, health)
             case "ODOMETRY" if self.config.position == "odometry":
                 return self._on_odometry(message, arrival)
             case "RC_CHANNELS" if self.config.command == "wrench":
@@ -190,13 +208,13 @@ class MAVLink:
                 return self._status(reported, at, arrival)
             case "EKF_STATUS_REPORT":
                 ratios = (message.velocity_variance, message.pos_horiz_variance, message.compass_variance)
-                self._health = filter_health(message.flags, ratios, self._geographic)
+                self._filter.take(message.flags, ratios, arrival)
             case "SYS_STATUS" if 0 <= message.battery_remaining <= 100:
                 return self._emit(Battery, at, message.battery_remaining / 100)
             case "GPS_GLOBAL_ORIGIN":
-                self._frame.origin = Place.of(message.latitude, message.longitude) or self._frame.origin
+                self._on_place("origin", message)
             case "HOME_POSITION":
-                self._frame.home = Place.of(message.latitude, message.longitude) or self._frame.home
+                self._on_place("home", message)
             case "PARAM_VALUE":
                 if (found := decoded(message)) is not None:
                     self.parameters.take(*found)
@@ -221,6 +239,12 @@ class MAVLink:
         if found:
             self._mode, self._operator_time = mode, arrival
         return found
+
+    def _on_place(self, name: Literal["origin", "home"], message: Any) -> None:
+        """Take the origin or home; under way they stay, or the reference would move with them."""
+        place = Place.of(message.latitude, message.longitude)
+        if refused := self._frame.take(name, place, self._commander.steered):
+            self.rejected[refused] += 1
 
     def _on_attitude(self, message: Any, at: float) -> list[Message]:
         numbers = message.roll, message.pitch, message.yaw, message.yawspeed
@@ -247,16 +271,19 @@ class MAVLink:
         if xy is None or not math.isfinite(at):
             return []
         deviations = tuple(std) if all(map(math.isfinite, std)) else None
-        return self._emit(Odometry, at, *self._frame.state(xy, yaw, velocity), deviations, self._health)
+        health = "lost" if self._frame.lost else self._filter.health(arrival)
+        return self._emit(Odometry, at, *self._frame.state(xy, yaw, velocity), deviations, health)
 
-    def _odometry(self, at: float, xy: tuple[float, float] | None, ground: tuple[float, float]) -> list[Message]:
+    def _odometry(
+        self, at: float, xy: tuple[float, float] | None, ground: tuple[float, float], health: str
+    ) -> list[Message]:
         """The state from a position and a velocity over ground, north and east, and the last attitude."""
         attitude = self._attitude
         if xy is None or attitude is None or abs(at - attitude.time) > ATTITUDE_AGE:
             return []
         yaw = attitude.at(at)
         state = self._frame.state(xy, yaw, body_velocity(*ground, yaw, attitude.rate))
-        return self._emit(Odometry, at, *state, None, self._health)
+        return self._emit(Odometry, at, *state, None, "lost" if self._frame.lost else health)
 
     def _status(self, reported: dict[int, int], at: float, arrival: float) -> list[Message]:
         if at < self._echo_time:

@@ -31,8 +31,14 @@ STEP_BACK, REPEATED = 1000, 4
 """A step back of the time since boot, ms, that so many messages in succession have means that the autopilot
 restarted; one alone was late."""
 
+MOVED = 0.05
+"""Distance from which on an origin or home is another, m: they are given in steps of 1.1 cm."""
+
 ATTITUDE_AGE = 0.25
 """Largest difference in time between position and attitude, s."""
+
+STATUS_AGE = 1.5
+"""Time for which EKF_STATUS_REPORT holds, s: it is asked for at 5 Hz, and a third may be lost."""
 
 Health = Literal["ok", "dead reckoning", "lost"]
 
@@ -86,6 +92,8 @@ class BootTime:
         if step < -STEP_BACK and self._last > WRAP - WRAP_MARGIN and milliseconds < WRAP_MARGIN:
             self._wraps, step = self._wraps + 1, 0
             self._last, self._back = milliseconds, 0
+        elif self._wraps and self._last < WRAP_MARGIN and milliseconds > WRAP - WRAP_MARGIN:
+            return (self._wraps - 1) * WRAP / 1000 + milliseconds / 1000, False  # late, from before the wrap
         elif step < -STEP_BACK:
             self._back += 1
             if self._back >= REPEATED:
@@ -106,20 +114,46 @@ class Frame:
         self.origin: Place | None = None
         """Of the autopilot's filter."""
         self.home: Place | None = None
+        self._moved: dict[str, str] = {}
+
+    @property
+    def lost(self) -> bool:
+        """Whether the autopilot counts from another origin than the one that we started with."""
+        return "origin" in self._moved and (self._mission is not None or self._zero == "home")
 
     def forget(self) -> None:
         """Forget where the origin is, as after the autopilot has restarted."""
         self.origin = self.home = None
+        self._moved.clear()
+
+    def take(self, name: Literal["origin", "home"], place: Place | None, frozen: bool) -> str:
+        """Take the origin or home; why it was not taken, or empty. A `frozen` one stays where it is."""
+        known: Place | None = getattr(self, name)
+        if place is None:
+            return ""
+        if not frozen or known is None:
+            setattr(self, name, place)
+        elif (distance := math.hypot(*known.to(place))) > MOVED:
+            self._moved[name] = f"the autopilot's {name} moved by {distance:.1f} m: start the pilot again"
+            return f"{name} moved under way"
+        self._moved.pop(name, None)
+        return ""
 
     def unready(self) -> str:
-        """What is not known yet, or empty."""
+        """What is not known yet or has moved, or empty."""
+        if found := self._incomplete():
+            return found
+        used = ("origin", "home") if self._zero == "home" else ("origin",) if self._mission is not None else ()
+        return next((self._moved[name] for name in used if name in self._moved), "")
+
+    def _incomplete(self) -> str:
         if self.origin is None and (self._mission is not None or self._zero == "home"):
             return "no origin of the autopilot's filter yet: wait for its GPS"
         return "no home yet: wait for the autopilot's GPS" if self._zero == "home" and self.home is None else ""
 
     def local(self, north: float, east: float) -> tuple[float, float] | None:
         """x and y of a position relative to the autopilot's origin, m; None while that is not known."""
-        if self.unready():
+        if self._incomplete():
             return None
         if self._mission is None:
             if self._zero == "home" and self.origin and self.home:
@@ -158,6 +192,31 @@ class Attitude(NamedTuple):
         return self.yaw + self.rate * (time - self.time)
 
 
+class FilterStatus:
+    """The last EKF_STATUS_REPORT, for as long as it holds."""
+
+    def __init__(self, geographic: bool) -> None:
+        self._geographic = geographic
+        self._health: Health = "lost"
+        self._absolute = False
+        self._time = -math.inf
+
+    def take(self, flags: int, ratios: Sequence[float], arrival: float) -> None:
+        """Take a report."""
+        self._health, self._time = filter_health(flags, ratios, self._geographic), arrival
+        self._absolute = bool(flags & ABSOLUTE)
+
+    def health(self, now: float, cached: bool = False) -> Health:
+        """Of a state; of a `cached` one, which ArduPilot goes on to send, only with a filter that has a position."""
+        if now - self._time > STATUS_AGE or (cached and not self._absolute):
+            return "lost"
+        return self._health
+
+    def unready(self, now: float) -> str:
+        """Why the filter cannot be relied on, or empty."""
+        return "no EKF_STATUS_REPORT of the autopilot's filter" if now - self._time > STATUS_AGE else ""
+
+
 def body_velocity(north: float, east: float, yaw: float, rate: float) -> tuple[float, float, float]:
     """u, v and r (forward, starboard) of a velocity over ground, m/s."""
     u, v = to_body(north, east, yaw)
@@ -166,6 +225,8 @@ def body_velocity(north: float, east: float, yaw: float, rate: float) -> tuple[f
 
 def filter_health(flags: int, ratios: Sequence[float], geographic: bool) -> Health:
     """What EKF_STATUS_REPORT says of the filter; `ratios` are of its innovations to what it accepts."""
+    if not all(map(math.isfinite, ratios)):
+        return "lost"
     if flags & (CONSTANT | UNINITIALIZED) or not flags & ATTITUDE or not flags & VELOCITY:
         return "lost"
     if not flags & (ABSOLUTE | RELATIVE):

@@ -39,6 +39,9 @@ STAMPS = 100_000
 NEW_STREAM = 60 * STAMPS
 """By how much the first stamp of a sender may be behind ours, as MAVLink's page on signing has it."""
 
+MAX_READS = 64
+"""Reads of what has waited in one call, so that it cannot block the loop: 1 MB, four minutes of messages."""
+
 SILENCE = 3.0
 """Time without a message of the vehicle after which another sender may take its place, s."""
 
@@ -89,6 +92,11 @@ class Wire:
                         self.transport.lock(sender)
                     found.append((message, now))
         return found
+
+    def discard(self) -> bool:
+        """Drop what has waited while nobody read, since nobody knows when it arrived; whether that was all."""
+        self._mav.buf, self._mav.buf_index = bytearray(), 0
+        return any(not self.transport.read() for _ in range(MAX_READS))
 
     def send(self, message: Any) -> None:
         """Send a message or lose it."""
