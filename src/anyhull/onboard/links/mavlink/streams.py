@@ -6,12 +6,23 @@ import contextlib
 import os
 import select
 import socket
+import struct
 import time
-from collections import Counter
+from collections import Counter, deque
 from typing import Any
 
 from anyhull.errors import InputError
 from anyhull.onboard.links.udp import Address
+
+try:
+    import fcntl
+    import termios
+except ImportError:  # where there are no serial lines of this kind either
+    OPEN_ERRORS: tuple[type[Exception], ...] = (OSError, ValueError)
+    QUEUED = None
+else:
+    OPEN_ERRORS = (OSError, ValueError, termios.error)
+    QUEUED = termios.TIOCOUTQ
 
 CHUNK = 2048
 """Bytes read at once: more than any datagram of MAVLink."""
@@ -21,6 +32,18 @@ MAX_BYTES = 16384
 
 MAX_OUTGOING = 8192
 """Bytes that wait to be sent on a stream, beyond which a message is dropped."""
+
+SEND_BUFFER = 8192
+"""Of a TCP socket, bytes: what waits there cannot be taken back."""
+
+STALL = 1.0
+"""Time in which nothing could be sent, after which a connection is dropped, s: old commands must not arrive later."""
+
+USER_TIMEOUT = 2000
+"""Time in which TCP must have an acknowledgement, ms."""
+
+OVERRIDE = bytes((70, 0, 0))
+"""Message id of RC_CHANNELS_OVERRIDE, as in the header of MAVLink 2."""
 
 RETRY = 1.0
 """Time between two attempts to connect, s."""
@@ -36,7 +59,9 @@ class Stream:
         self.rejected: Counter[str] = Counter()
         self._file: Any = None
         self._next_attempt = 0.0
-        self._outgoing = bytearray()
+        self._outgoing: deque[bytes] = deque()
+        self._rest = b""
+        self._written, self._progress, self._progress_time = 0, 0, 0.0
 
     def wait(self, timeout: float) -> None:
         """Wait for bytes; a little where there is no connection."""
@@ -75,10 +100,15 @@ class Stream:
 
     def write(self, data: bytes) -> None:
         """Send a message whole, now or as soon as there is room."""
-        if self._file is None or len(self._outgoing) + len(data) > MAX_OUTGOING:
+        if self._outgoing and _is_override(data):
+            # The newest command takes the place of those that wait.
+            kept = [message for message in self._outgoing if not _is_override(message)]
+            self.rejected["not sent"] += len(self._outgoing) - len(kept)
+            self._outgoing = deque(kept)
+        if self._file is None or sum(map(len, self._outgoing)) + len(data) > MAX_OUTGOING:
             self.rejected["not sent"] += 1
             return
-        self._outgoing += data
+        self._outgoing.append(data)
         self._flush()
 
     def pause(self, seconds: float) -> None:
@@ -89,12 +119,12 @@ class Stream:
         """End the connection."""
         self._flush()
         if self._file is not None:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(*OPEN_ERRORS):
                 self._file.close()
         self._file = None
 
     def _open(self) -> Any:
-        """A connection, or None if there is none yet; raises OSError."""
+        """A connection, or None if there is none yet; raises one of `OPEN_ERRORS`."""
         raise NotImplementedError
 
     def _hung_up(self) -> bool:
@@ -106,24 +136,45 @@ class Stream:
             return
         try:
             self._file = self._open()
-        except OSError:
+        except OPEN_ERRORS:
             self.rejected["no connection"] += 1
             self._next_attempt = time.monotonic() + RETRY
+        self._written, self._progress, self._progress_time = 0, 0, time.monotonic()
 
     def _flush(self) -> None:
-        while self._file is not None and self._outgoing:
+        while self._file is not None and (self._rest or self._outgoing):
+            self._rest = self._rest or self._outgoing.popleft()
             try:
-                del self._outgoing[: os.write(self._file.fileno(), self._outgoing)]
+                count = os.write(self._file.fileno(), self._rest)
             except BlockingIOError:
-                return
+                break
             except OSError:
                 self._lose("connection lost")
+                return
+            self._rest, self._written = self._rest[count:], self._written + count
+        self._check_progress()
+
+    def _check_progress(self) -> None:
+        """Drop a connection on which nothing gets through, with what waits in it."""
+        if self._file is None:
+            return
+        queued = _queued(self._file)
+        progress, idle = self._written - queued, not queued and not self._rest
+        now = time.monotonic()
+        if idle or progress != self._progress:
+            self._progress, self._progress_time = progress, now
+        elif now - self._progress_time > STALL:
+            if isinstance(self._file, socket.socket):
+                # A reset, else the system would go on to send what it has.
+                with contextlib.suppress(OSError):
+                    self._file.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self._lose("connection stalled")
 
     def _lose(self, reason: str) -> None:
         self.rejected[reason] += 1
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(*OPEN_ERRORS):
             self._file.close()
-        self._file = None
+        self._file, self._rest = None, b""
         self._outgoing.clear()
         self._next_attempt = time.monotonic() + RETRY
 
@@ -157,7 +208,7 @@ class TCPClient(Stream):
         if self._pending is None:
             self._pending = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             self._pending.setblocking(False)
-            self._pending.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _set_options(self._pending)
             self._pending.connect_ex(self._to)
         _, writable, _ = select.select([], [self._pending], [], 0)
         if not writable:
@@ -205,7 +256,7 @@ class TCPServer(Stream):
         except BlockingIOError:
             return None
         accepted.setblocking(False)
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _set_options(accepted)
         return accepted
 
 
@@ -217,7 +268,7 @@ class SerialLine(Stream):
         self._device, self._baud = device, baud
         try:
             self._file = self._open()
-        except (OSError, ValueError) as error:
+        except OPEN_ERRORS as error:
             reason = getattr(error, "strerror", None) or error
             raise InputError(
                 f"serial:{device}:{baud}: cannot be opened: {reason}; check the device and its speed"
@@ -245,3 +296,23 @@ class SerialLine(Stream):
         poll = select.poll()
         poll.register(self._file.fileno(), select.POLLIN)
         return any(events & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, events in poll.poll(0))
+
+
+def _is_override(data: bytes) -> bool:
+    return data[:1] == b"\xfd" and data[7:10] == OVERRIDE
+
+
+def _set_options(connection: socket.socket) -> None:
+    """Let little wait in a connection, and not for long."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, USER_TIMEOUT)
+
+
+def _queued(file: Any) -> int:
+    """Bytes that the system holds and the other end does not have yet; 0 where it does not tell."""
+    try:
+        return int(struct.unpack("i", fcntl.ioctl(file.fileno(), QUEUED, bytes(4)))[0]) if QUEUED else 0
+    except OPEN_ERRORS:
+        return 0
