@@ -141,6 +141,18 @@ def _global_position(rover: Rover, state: State) -> Any:
     )
 
 
+def _odometry(rover: Rover, state: State) -> Any:
+    if state.pose is None or state.health == "lost":
+        return None
+    north, east, psi = state.pose
+    u, v, r = state.velocity
+    level = [math.cos(psi / 2), 0.0, 0.0, math.sin(psi / 2)]
+    frames, unknown = (dialect.MAV_FRAME_LOCAL_NED, dialect.MAV_FRAME_BODY_FRD), [math.nan] * 21
+    return dialect.MAVLink_odometry_message(
+        round(state.pose_time * 1e6), *frames, north, east, 0.0, level, u, v, 0.0, 0.0, 0.0, r, unknown, unknown
+    )
+
+
 def _rc_channels(rover: Rover, state: State) -> Any:
     pulses = [*rover.inputs.values(), 0, 0]
     return dialect.MAVLink_rc_channels_message(_milliseconds(state.time), 16, *pulses, 255)
@@ -185,6 +197,7 @@ BUILDERS: dict[str, Callable[[Rover, State], Any]] = {
     "ATTITUDE": _attitude,
     "LOCAL_POSITION_NED": _local_position,
     "GLOBAL_POSITION_INT": _global_position,
+    "ODOMETRY": _odometry,
     "RC_CHANNELS": _rc_channels,
     "SERVO_OUTPUT_RAW": _servo_output,
     "SYS_STATUS": _system_status,

@@ -137,6 +137,8 @@ class MAVLink:
         counts = self.rejected
         if counts["not signed by our key"]:
             return "messages are not signed by our key: check signing_key and the autopilot's signing"
+        if counts["old time stamp"] and not self._heartbeat.seen:
+            return "the autopilot's signatures have old time stamps, and it does not hear ours: check the line to it"
         if counts["not from the vehicle"] and not self._heartbeat.seen:
             return f"others are heard, but not system {self.config.system}: check [link] system"
         if not self._heartbeat.seen:

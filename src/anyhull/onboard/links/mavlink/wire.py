@@ -36,6 +36,13 @@ EPOCH = 1420070400
 STAMPS = 100_000
 """Of a signature, in a second."""
 
+RESERVED = 60 * STAMPS
+"""Reserved ahead in the file: it is written once in 45 s, or where the autopilot's stamps leap."""
+
+OLD_LOCK = 1.2
+"""Time for which a sender with our key but old stamps is the other end, s: it gets one of our heartbeats, and with it
+our time."""
+
 NEW_STREAM = 60 * STAMPS
 """By how much the first stamp of a sender may be behind ours, as MAVLink's page on signing has it."""
 
@@ -67,13 +74,15 @@ class Wire:
         transport.rejected = rejected
         self._clock, self._accept, self._source = clock, accept, source
         self._mav = self._parser()
-        self._heard = -SILENCE
+        self._heard = self._lent = -SILENCE
+        self._old = 0
         self._stamps, self._reserved = stamps, 0
+        self._writer: threading.Thread | None = None
         if key is not None:
             signing = self._mav.signing
             signing.secret_key, signing.sign_outgoing = key, True
             signing.timestamp = max(int((time.time() - EPOCH) * STAMPS), _read_stamp(stamps))
-            self._reserve(now=True)
+            self._write_stamp(signing.timestamp + RESERVED)
 
     def receive(self, timeout: float) -> list[tuple[Any, float]]:
         """Messages of the other end and when they arrived; waits up to `timeout` s for the first bytes."""
@@ -81,11 +90,17 @@ class Wire:
             self.transport.wait(timeout)
         found = []
         now = self._clock()
-        if now - self._heard > SILENCE:
+        if now - self._heard > SILENCE and now - self._lent > OLD_LOCK:
             self.transport.unlock()
         for data, sender in self.transport.read():
             # Bytes of a stranger must not end in the midst of the vehicle's.
-            for message in self._parse(self._mav if sender is None else self._parser(), data):
+            self._old = 0
+            messages = self._parse(self._mav if sender is None else self._parser(), data)
+            if self._old and sender is not None:
+                # It has our key, but must hear our time before it can be heard.
+                self.transport.lock(sender)
+                self._lent = now
+            for message in messages:
                 if self._wanted(message):
                     self._heard = now
                     if sender is not None:
@@ -106,7 +121,7 @@ class Wire:
             self.rejected["cannot be packed"] += 1
             return
         self._mav.seq = (self._mav.seq + 1) % 256
-        if self._mav.signing.sign_outgoing and self._mav.signing.timestamp > self._reserved - STAMPS // 4:
+        if self._mav.signing.sign_outgoing and self._mav.signing.timestamp > self._reserved - RESERVED // 4:
             self._reserve()
         self.transport.write(bytes(data))
 
@@ -136,8 +151,13 @@ class Wire:
     def _wanted(self, message: Any) -> bool:
         kind = message.get_type()
         if kind == "BAD_DATA":
-            refused = "signature" in str(message.reason)
-            self.rejected["not signed by our key" if refused else "not MAVLink"] += 1
+            if "signature" not in str(message.reason):
+                self.rejected["not MAVLink"] += 1
+            elif self._old:
+                self._old -= 1
+                self.rejected["old time stamp"] += 1
+            else:
+                self.rejected["not signed by our key"] += 1
             return False
         if kind.startswith("UNKNOWN"):
             return False
@@ -153,28 +173,28 @@ class Wire:
         stamp, stream = int.from_bytes(data[-12:-6], "little"), (data[-13], system, component)
         last = signing.stream_timestamps.get(stream)
         if stamp <= last if last is not None else stamp + NEW_STREAM < signing.timestamp:
+            self._old += 1
             return False
         signing.stream_timestamps[stream] = stamp
         signing.timestamp = max(signing.timestamp, stamp)
         return True
 
-    def _reserve(self, now: bool = False) -> None:
-        """Reserve the stamps of some minutes ahead, so that a restart does not use them again."""
-        self._reserved = self._mav.signing.timestamp + STAMPS
-        if self._stamps is None:
-            return
-        if now:
-            self._write_stamp(self._reserved)
-        else:  # a disk may take its time
-            threading.Thread(target=self._write_stamp, args=(self._reserved,), daemon=True).start()
+    def _reserve(self) -> None:
+        """Reserve stamps ahead, so that a restart does not use them again; by a thread, as a disk may be slow."""
+        if self._writer is None or not self._writer.is_alive():
+            stamp = self._mav.signing.timestamp + RESERVED
+            self._writer = threading.Thread(target=self._write_stamp, args=(stamp,), daemon=True)
+            self._writer.start()
 
     def _write_stamp(self, stamp: int) -> None:
-        assert self._stamps is not None
         try:
-            with atomic_write(self._stamps) as temporary:
-                temporary.write_text(f"{stamp}\n", encoding="ascii")
+            if self._stamps is not None:
+                with atomic_write(self._stamps) as temporary:
+                    temporary.write_text(f"{stamp}\n", encoding="ascii")
         except (InputError, OSError):
             self.rejected["time of signatures not saved"] += 1
+        # The next comes when this is nearly used up, whether it was saved or not.
+        self._reserved = stamp
 
 
 def _read_stamp(path: Path | None) -> int:
