@@ -70,7 +70,7 @@ class MAVLinkConfig(LinkConfig):
     zero: Literal["origin", "home"] = "origin"
     """Zero of the local frame without a geographic mission: the origin of the autopilot's filter, or its home."""
     position: Literal["local", "odometry"] = "local"
-    """Messages of the state: LOCAL_POSITION_NED and ATTITUDE, or ODOMETRY."""
+    """Messages of the state: LOCAL_POSITION_NED and ATTITUDE, or ODOMETRY, which stock ArduPilot does not send."""
     rate: float = 40.0
     """Of the state, Hz."""
     lateral: bool = False
@@ -81,7 +81,7 @@ class MAVLinkConfig(LinkConfig):
     servos: tuple[int, ...] = ()
     """With `command = "thrusters"`: the number of the servo output of each thruster."""
     allow: tuple[str, ...] = ()
-    """Parameters of the autopilot that are not checked before the start."""
+    """Parameters of the autopilot that are not checked."""
     signing_key: str | None = None
     """Path of the key for MAVLink 2 signing, in the file relative to its folder."""
     unsigned: bool = False
