@@ -25,13 +25,14 @@ import numpy as np
 from machine import describe, save
 
 from anyhull.onboard.messages import Command, Odometry, Status
+from anyhull.twin.ardupilot_rover import ADVISED, DEFAULTS
 
 ADDRESS = "127.0.0.1:14650"
-PARAMETERS = {"RCMAP_ROLL": 1, "RCMAP_THROTTLE": 3, "RCMAP_YAW": 4} | {
-    f"RC{n}_{name}": value
-    for n in (1, 3)
-    for name, value in {"MIN": 1000, "TRIM": 1500, "MAX": 2000, "REVERSED": 0}.items()
-}
+PARAMETERS = (
+    DEFAULTS
+    | ADVISED
+    | {f"RC{n}_{name}": value for n in (1, 3) for name, value in {"MIN": 1000.0, "TRIM": 1500.0, "MAX": 2000.0}.items()}
+)
 STEERING = 250
 """Steps of the steering in one direction, which number the commands together with the throttle."""
 
@@ -168,7 +169,7 @@ def _mavlink(how: str, peer: Callable[[Connection, int, float], None], messages:
                 got["confirmed"].setdefault(message.accepted, arrival)
         now = time.monotonic()
         # MAVSDK adds heartbeats of its own, of a vehicle that is not armed: until the next the link sends nothing.
-        permitted = link.parameters.mixer() is not None and link._heartbeat.permits(now)
+        permitted = not link.parameters.unready() and link._heartbeat.permits(now)
         if sent < messages and now >= due and permitted:
             due = max(due + 1 / rate, now)
             got["commands"][sent] = time.monotonic()
