@@ -151,9 +151,9 @@ def test_a_status_of_the_filter_holds_for_a_second_and_a_half(monkeypatch):
     rig.run(3.0)
     assert rig.link.unready() == ""
     silence(rig, monkeypatch, "EKF_STATUS_REPORT")
-    # The last report is at most 0.2 s old.
-    assert set(healths(rig, 1.2)) == {"ok"}
-    rig.run(0.4)
+    # The last report is at most 0.1 s old.
+    assert set(healths(rig, 1.35)) == {"ok"}
+    rig.run(0.2)
     assert set(healths(rig, 1.0)) == {"lost"}
 
 

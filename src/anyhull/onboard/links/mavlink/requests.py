@@ -35,7 +35,7 @@ class Requests:
         self._due, self._places_due = -math.inf, -math.inf
         self._unsupported = False
         echo = "RC_CHANNELS" if config.command == "wrench" else "SERVO_OUTPUT_RAW"
-        self.rates = {"HEARTBEAT": MODE_RATE, echo: ECHO_RATE, "SYS_STATUS": 1.0, "EKF_STATUS_REPORT": 5.0}
+        self.rates = {"HEARTBEAT": MODE_RATE, echo: ECHO_RATE, "SYS_STATUS": 1.0, "EKF_STATUS_REPORT": 10.0}
         """Wanted messages, Hz."""
         self.rates |= {"ATTITUDE": config.rate}
         self.rates["ODOMETRY" if config.position == "odometry" else "LOCAL_POSITION_NED"] = config.rate

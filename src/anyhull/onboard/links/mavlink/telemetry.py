@@ -38,7 +38,7 @@ ATTITUDE_AGE = 0.25
 """Largest difference in time between position and attitude, s."""
 
 STATUS_AGE = 1.5
-"""Time for which EKF_STATUS_REPORT holds, s: it is asked for at 5 Hz, and a third may be lost."""
+"""Time for which EKF_STATUS_REPORT holds, s: it is asked for at 10 Hz, and a third may be lost."""
 
 Health = Literal["ok", "dead reckoning", "lost"]
 
