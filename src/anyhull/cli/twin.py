@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 import sys
 import time
@@ -49,11 +50,15 @@ def twin(
     warn(boat.vessel)
     link = open_boat_end(setup.link, boat.vessel, listen, peer)
     print(f"{boat.vessel.name} at {link.address}, only for a pilot at {link.peer}", file=sys.stderr, flush=True)
-    was_stopped, skipped = True, 0.0
+    was_stopped, skipped, situation = True, 0.0, ""
     too_slow = f"this machine is too slow for --time-factor {time_factor:g}"
 
-    def report_watchdog() -> None:
-        nonlocal was_stopped
+    def report_changes() -> None:
+        nonlocal was_stopped, situation
+        if (now := getattr(link, "situation", "")) != situation:
+            situation = now
+            hint = "" if now.startswith("armed, MANUAL") else f"; kill -USR1 {os.getpid()} arms it, in MANUAL"
+            print(f"{boat.time:9.2f} s  {now}{hint}", file=sys.stderr, flush=True)
         if boat.firmware.stopped != was_stopped:
             was_stopped = boat.firmware.stopped
             what = "watchdog: no commands, thrusters at zero" if was_stopped else "commands received"
@@ -67,10 +72,11 @@ def twin(
 
     began = time.monotonic()
     try:
-        with until_signal() as signalled:
+        switch_back = getattr(link, "switch_back", None)
+        with until_signal({"SIGUSR1": switch_back} if switch_back else None) as signalled:
             ended = lambda: bool(signalled()) or (time.monotonic() - began) * time_factor >= duration  # noqa: E731
             board = AutopilotBoard(boat, setup.link, setup.sensors)
-            serve(board, link, time_factor=time_factor, stop=ended, on_tick=report_watchdog, on_skip=report_skipped)
+            serve(board, link, time_factor=time_factor, stop=ended, on_tick=report_changes, on_skip=report_skipped)
     finally:
         link.close()
     firmware = boat.firmware

@@ -22,6 +22,7 @@ from anyhull.onboard.links.keys import load_key
 from anyhull.onboard.links.link import Received
 from anyhull.onboard.links.mavlink.channels import Calibration
 from anyhull.onboard.links.mavlink.config import MAVLinkConfig
+from anyhull.onboard.links.mavlink.heartbeat import MANUAL, MODES
 from anyhull.onboard.links.mavlink.telemetry import Place
 from anyhull.onboard.links.mavlink.transports import Datagrams, Transport, open_far_end
 from anyhull.onboard.links.mavlink.wire import Wire, dialect
@@ -63,7 +64,7 @@ class ArduPilot:
         self._session: int | None = None
         self._seq = 0
         self._heard = (0.0, clock())
-        self._outputs: tuple[float, ...] = ()
+        self._outputs: tuple[float, ...] = (*self.rover.outputs, *self.rover.servos.values())
         self._command_due = -math.inf
 
     @property
@@ -96,6 +97,8 @@ class ArduPilot:
                 self._broadcast(dialect.MAVLink_statustext_message(severity, text.encode()[:50]))
             self.rover.texts.clear()
             outputs = (*self.rover.outputs, *self.rover.servos.values())
+            if not self.rover.overridden and not any(outputs) and outputs == self._outputs:
+                continue  # nobody steers: the twin's watchdog sees it
             if self._session is not None and (outputs != self._outputs or now >= self._command_due - 1e-9):
                 self._outputs, self._command_due = outputs, now + PERIOD
                 commands.append(Received(self._command(), now))
@@ -120,6 +123,18 @@ class ArduPilot:
                 self._state.tilt = roll, pitch
             case Battery(charge=charge):
                 self._state.charge = charge
+
+    @property
+    def situation(self) -> str:
+        """Arming, mode and failsafe, for people."""
+        rover = self.rover
+        failsafe = ", failsafe" if rover.failsafe else ""
+        return f"{'armed' if rover.armed else 'disarmed'}, {MODES.get(rover.mode, rover.mode)}{failsafe}"
+
+    def switch_back(self) -> None:
+        """Arm and switch to MANUAL, as an operator would."""
+        self.rover.arm(True)
+        self.rover.set_mode(MANUAL)
 
     def unready(self) -> str:
         """Nothing."""

@@ -98,7 +98,7 @@ class Rover:
         self.servos = {n: 0 for n in range(1, 17)}
         """Pulses set by DO_SET_SERVO, µs; 0 for none."""
         self._overrides: dict[int, tuple[int, float]] = {}
-        self._new_override = False
+        self._new_override = self._overridden = False
         self._last_input, self._gcs_seen = now, -math.inf
         self._bits: set[Literal["radio", "gcs"]] = set()
         self._since, self._triggered = now, False
@@ -158,12 +158,17 @@ class Rover:
         """Whether a failsafe has acted and lasts."""
         return self._triggered
 
+    @property
+    def overridden(self) -> bool:
+        """Whether an override of a channel is in force."""
+        return self._overridden
+
     def _read_inputs(self, now: float) -> None:
-        timeout = self.parameters["RC_OVERRIDE_TIME"]
+        timeout, self._overridden = self.parameters["RC_OVERRIDE_TIME"], False
         for channel in self.inputs:
             pulse, at = self._overrides.get(channel, (0, 0.0))
             if pulse and (timeout < 0 or now - at < timeout):
-                self.inputs[channel] = pulse
+                self.inputs[channel], self._overridden = pulse, True
             elif self.transmitter is not None:
                 self.inputs[channel] = self.transmitter.get(channel, 1500)
         if self.transmitter is not None or self._new_override:
