@@ -3,13 +3,14 @@
 import io
 import json
 import zipfile
+from typing import Any
 
 import numpy as np
 import pytest
 
 from anyhull import InputError
 from anyhull.cli import main
-from anyhull.log import FORMAT, Log, Recorder
+from anyhull.log import FORMAT, SENSORS, SHAPES, Log, Recorder
 from anyhull.onboard.recorder import FORMAT as JOURNAL_FORMAT
 
 
@@ -137,3 +138,13 @@ def test_a_log_with_an_odd_description_is_refused_in_one_line(tmp_path, capsys, 
     assert "odd.npz: " in error
     assert words in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.longdouble])
+def test_numbers_of_another_size_are_refused_before_they_are_looked_at(tmp_path, kind):
+    rows: dict[str, Any] = {name: np.zeros((2, *shape)) for name, shape in SHAPES.items()}
+    wild = np.full((2, len(SENSORS)), np.finfo(kind).max, kind)
+    file = tmp_path / "run.npz"
+    np.savez(file, about=json.dumps({"format": FORMAT}), **rows, sensors=wild)
+    with pytest.raises(InputError, match="sensors must hold double-precision numbers"):
+        Log.load(file)

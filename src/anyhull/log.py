@@ -207,12 +207,18 @@ class Log:
             shape = SHAPES.get(name, FIXED.get(name, array.shape[-1:]))
             if array.shape != (*rows, *shape) or rows in ((), (0,)):
                 raise InputError(f"{path}: {name} has shape {array.shape}: must be (n, {', '.join(map(str, shape))})")
-            within = np.abs(np.nan_to_num(array, nan=0.0) if name in GAPS else array) <= LARGEST_VALUE
-            if not (array.dtype == np.float64 and within.all()):
+            # The type first: the numbers of others may overflow.
+            if array.dtype != np.float64 or not _within(array, name in GAPS):
                 raise InputError(f"{path}: {name} must hold double-precision numbers up to {LARGEST_VALUE:g}")
         if (np.diff(content["time"]) < 0).any():
             raise InputError(f"{path}: time runs backward: must not decrease from row to row")
         return Log(**content, about=about)
+
+
+def _within(array: Array, gaps: bool) -> bool:
+    """Whether all numbers are of a size that a run has; with `gaps`, some may be missing."""
+    sizes = np.abs(array)
+    return bool(((sizes <= LARGEST_VALUE) | (np.isnan(sizes) & gaps)).all())
 
 
 def _read(path: str | Path) -> dict[str, Array]:
