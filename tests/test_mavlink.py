@@ -38,6 +38,7 @@ KEY = bytes(range(32))
         ({"command": "thrusters"}, "servos = (): must be different numbers"),
         ({"servos": (1,)}, "command = 'thrusters' only"),
         ({"system": 0}, "system = 0: must be from 1 to 255"),
+        ({"source_system": 1}, "source_system = 1: must be another number than system"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_in_one_line(options, error):
@@ -538,3 +539,11 @@ def test_a_trial_by_mavlink_tracks_as_by_udp():
     by_udp = sea_trial(PID(setup.vessel), setup, path, LIGHT_AIR, seed=1, lead_in=4.0).metrics()
     by_mavlink = Trial(reference=path).run(seed=1).metrics()
     assert by_mavlink.position_cm == pytest.approx(by_udp.position_cm, rel=0.1)
+
+
+def test_a_boat_far_from_the_missions_origin_is_told_so():
+    rig = Rig(frame=LocalFrame(63.44, 10.4, "ned"))
+    rig.run(3.0)
+    # 3 m north and 4 m east of the double's origin.
+    assert "the boat is at 47.3977, 8.5457, too far from the mission's origin at 63.4400, 10.4000" in rig.link.hint()
+    assert not any(isinstance(message, Odometry) for message in rig.received)

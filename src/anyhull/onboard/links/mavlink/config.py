@@ -101,6 +101,7 @@ class MAVLinkConfig(LinkConfig):
             )
         require(self, "system", 1 <= self.system <= 255, "from 1 to 255")
         require(self, "source_system", 1 <= self.source_system <= 255, "from 1 to 255")
+        require(self, "source_system", self.source_system != self.system, "another number than system, the autopilot's")
         require(self, "rate", 10 <= self.rate <= 50, "from 10 to 50 Hz")
         if self.shares is not None:
             fits = min(self.shares) >= 0 and sum(self.shares) <= 1 + 1e-9 and self.shares[0] > 0 and self.shares[2] > 0

@@ -115,6 +115,7 @@ class Frame:
         """Of the autopilot's filter."""
         self.home: Place | None = None
         self._moved: dict[str, str] = {}
+        self._far = ""
 
     @property
     def lost(self) -> bool:
@@ -141,7 +142,7 @@ class Frame:
 
     def unready(self) -> str:
         """What is not known yet or has moved, or empty."""
-        if found := self._incomplete():
+        if found := self._incomplete() or self._far:
             return found
         used = ("origin", "home") if self._zero == "home" else ("origin",) if self._mission is not None else ()
         return next((self._moved[name] for name in used if name in self._moved), "")
@@ -167,9 +168,12 @@ class Frame:
         """x and y of a place, m; None where that is not known or too far away."""
         if self._mission is None:
             return self.local(*self.origin.to(place)) if self.origin else None
+        self._far = ""
         try:
             return self._mission.to_local(place.latitude, place.longitude)
         except InputError:
+            here, zero = (f"{at.latitude:.4f}, {at.longitude:.4f}" for at in (place, self._mission))
+            self._far = f"the boat is at {here}, too far from the mission's origin at {zero}: check --origin"
             return None
 
     def state(self, xy: tuple[float, float], yaw: float, body: Sequence[float]) -> tuple[Triple, Triple]:

@@ -120,6 +120,8 @@ class ROS2Config(LinkConfig):
         for field, topic in needs.items():
             require(self, field, bool(topic), "a topic")
         require(self, "thrusters", self.command == "wrench" or bool(self.thrusters), "a topic for each thruster")
+        unused = self.command == "wrench" and bool(self.thrusters)
+        require(self, "thrusters", not unused, "left out with command = 'wrench'")
         angles = len(self.thruster_angles)
         require(self, "thruster_angles", angles in (0, len(self.thrusters)), "as many topics as thrusters, or none")
         require(self, "namespace", self.namespace == "/" or _is_name(self.namespace), "a namespace such as '/boat'")
@@ -127,7 +129,8 @@ class ROS2Config(LinkConfig):
         require(self, "domain", self.domain is None or 0 <= self.domain <= MAX_DOMAIN, f"from 0 to {MAX_DOMAIN}")
         require(self, "depth", 1 <= self.depth <= 1000, "from 1 to 1000")
         locator = re.fullmatch(r"(tcp|tls|quic|udp|ws)/[^/?#\s]+:\d+", self.router)
-        require(self, "router", locator is not None, "a locator such as 'tcp/localhost:7447'")
+        fits = locator is not None and int(self.router.rpartition(":")[2]) <= 65535
+        require(self, "router", fits, "a locator such as 'tcp/localhost:7447'")
         if self.origin is not None:
             require(self, "origin", abs(self.origin[0]) <= 90 and abs(self.origin[1]) <= 180, "latitude and longitude")
 
