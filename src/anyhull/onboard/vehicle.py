@@ -181,7 +181,7 @@ class Vehicle:
         was_stopped = self.status is None or self.status.stopped
         self.echo.on_status(status)
         if status.stopped:
-            if not was_stopped:
+            if not was_stopped and self.operator == "auto":  # away from auto it is the operator's doing
                 self.event_log.record(status.time, "watchdog", "the boat has stopped its thrusters")
             return
         for changed in self.thrusters.on_status(status) if self.operator == "auto" else []:
