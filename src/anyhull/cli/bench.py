@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import select
 import sys
 import time
@@ -29,6 +30,9 @@ Peer = Annotated[str | None, typer.Option(help="Address of the boat; by default 
 LEAST_COMMAND, MOST_COMMAND = 0.05, 0.5
 """Range of the level of a thruster test."""
 
+PARAMETER_TIME = 15.0
+"""Longest time for an autopilot's parameters, s: those that it does not have take longest."""
+
 WAIT = 3.0
 """Time in which a boat must be heard before its thrusters are tested, s."""
 
@@ -45,7 +49,7 @@ def check(
         raise InputError(f"seconds = {seconds:g}: must be from 1 to 600")
     with _bench(boat, listen, peer) as (bench, link):
         print(f"listening for {seconds:g} s", file=sys.stderr, flush=True)
-        ended = bench.listen(seconds)
+        ended = bench.listen(seconds) or _read_parameters(bench, link)
         found = _findings(bench, link)
     missing = [*found["missing"], *([f"ended: {ended}"] if ended else [])]
     if as_json:
@@ -89,6 +93,7 @@ def thrusters(
         if only is not None and not 0 <= only < len(bench.outputs):
             raise InputError(f"only = {only}: must be from 0 to {len(bench.outputs) - 1}: {', '.join(bench.outputs)}")
         bench.listen(WAIT)
+        _read_parameters(bench, link)
         if not math.isfinite(bench.vehicle.clock.at(0.0)):
             raise RunError(f"{link.peer}: nothing is heard from the boat: {link.hint()}")
         if reason := link.unready():
@@ -115,17 +120,34 @@ def thrusters(
         console.print("thrusters at zero")
 
 
+def _read_parameters(bench: Bench, link: ConfiguredLink) -> str:
+    """Listen on while an autopilot's parameters are read; why that ended early, or empty."""
+    ends = time.monotonic() + PARAMETER_TIME
+    while link.unready().startswith("parameters not read yet") and time.monotonic() < ends:
+        if reason := bench.listen(PERIOD):
+            return reason
+    return ""
+
+
 def _confirm(question: str, bench: Bench) -> bool:
     """Ask, and keep listening meanwhile: an autopilot that does not hear us for seconds takes it for a failure."""
     try:
         number = sys.stdin.fileno()
-    except (OSError, ValueError):  # replaced by an object in memory
+        select.select([number], [], [], 0)
+    except (AttributeError, OSError, ValueError):  # closed, an object in memory, or a system that cannot wait for it
         return typer.confirm(question, default=False, err=True)
     print(f"{question} [y/N]: ", end="", file=sys.stderr, flush=True)
-    while not select.select([number], [], [], 0)[0]:
-        if reason := bench.listen(PERIOD):
-            raise RunError(f"ended: {reason}; thrusters at zero")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    answer = b""
+    # Byte by byte, since what Python reads ahead would not be waited for again.
+    while not answer.endswith(b"\n"):
+        if not select.select([number], [], [], 0)[0]:
+            if reason := bench.listen(PERIOD):
+                raise RunError(f"ended: {reason}; thrusters at zero")
+        elif byte := os.read(number, 1):
+            answer += byte
+        else:
+            break
+    return answer.strip().lower() in (b"y", b"yes")
 
 
 @contextmanager

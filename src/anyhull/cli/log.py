@@ -80,7 +80,8 @@ def log(
     start = found.about.get("boat_time")
     start = float(start) if isinstance(start, float | int) else 0.0
     for time, what, detail in events[-EVENTS:]:
-        console.print(f"{time - start:9.2f} s  {what}{f': {detail}' if detail else ''}", soft_wrap=True)
+        time = time - start if time > 0 else 0.0  # zero is before the boat's time was known
+        console.print(f"{time:9.2f} s  {what}{f': {detail}' if detail else ''}", soft_wrap=True)
     for what, path in files.items():
         console.print(f"{what}: {path}", soft_wrap=True)
 

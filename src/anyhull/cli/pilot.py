@@ -197,6 +197,13 @@ def pilot(
             if step is not None and hasattr(link, "report"):
                 link.report(step, chosen.reference)
 
+        hint = ""
+
+        def give_back() -> None:
+            nonlocal hint
+            hint = link.hint()
+            link.close()
+
         log = run_autopilot(
             autopilot,
             link,
@@ -205,9 +212,8 @@ def pilot(
             on_step=on_step,
             journal=journal,
             about=about | {"resumed_at": resume},
+            on_end=give_back,
         )
-        hint = link.hint()
-        link.close()  # gives the boat back before the files are written
         log.about["loop"]["console_lines_dropped"] = printer.dropped
         if view:
             log.about["loop"]["foxglove_rows_dropped"] = view.dropped

@@ -56,12 +56,14 @@ def run_autopilot(
     on_step: Callable[[StepRecord | None, float], None] | None = None,
     journal: Path | None = None,
     about: dict[str, Any] | None = None,
+    on_end: Callable[[], None] = lambda: None,
 ) -> Log:
     """Steer until the end of the reference, or until `stop` returns a reason; the log.
 
     `time_factor` is the speed of time, for a simulated boat with the same. `clock` is in s. `on_step` gets each
     period and its delay, s, and must not wait. `journal` is a new file for the record of the run in progress, which
-    stays there; `about` is added to it and to the log.
+    stays there; `about` is added to it and to the log. `on_end` is called after the last command, before the record is
+    closed, which may take seconds.
     """
     period, events = PERIOD / time_factor, autopilot.event_log
     recorder, periods, reporter = RunRecorder(autopilot, journal, about), Periods(), Reporter(autopilot)
@@ -122,6 +124,7 @@ def run_autopilot(
     finally:
         for _ in range(ZERO_COMMANDS):
             _send_zero(link, autopilot, clock() * time_factor, at)
+        on_end()
         gc.unfreeze()
         recorder.close(complete)
     return recorder.log({"loop": periods.summary() | {"journal_lines_dropped": recorder.dropped}})

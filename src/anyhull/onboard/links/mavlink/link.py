@@ -121,7 +121,7 @@ class MAVLink:
         """Send a command, if the autopilot is armed and in MANUAL."""
         if isinstance(message, Command):
             now = self._clock()
-            self._commander.command(message, self._heartbeat.permits(now), now)
+            self._commander.command(message, self._permitted(now), now)
 
     def unready(self) -> str:
         """Why the boat must not start yet: the first thing to mend."""
@@ -150,12 +150,15 @@ class MAVLink:
         )
 
     def close(self) -> None:
-        """Take the commands back and end the connection: neutral for 0.15 s, then given back.
-
-        Call it right after the run. The heartbeat ends with it, and the last commands are in force until then.
-        """
-        self._commander.close(self._clock(), self._wire.transport.pause)
+        """End at once after a run: while we may, neutral for 0.15 s; then the channels are given back."""
+        if not self._permitted(now := self._clock()):
+            self._commander.let_go(now)
+        self._commander.close(now, self._wire.transport.pause)
         self._wire.close()
+
+    def _permitted(self, now: float) -> bool:
+        """Whether the autopilot is known to be armed and in MANUAL, by messages read just now."""
+        return self._heartbeat.permits(now) and now - self._received <= GAP
 
     def _is_vehicle(self, message: Any) -> bool:
         """Whether a message is of the vehicle's autopilot, not of a gimbal, a ground station or another vehicle."""

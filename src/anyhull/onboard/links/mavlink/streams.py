@@ -142,6 +142,8 @@ class Stream:
         self._written, self._progress, self._progress_time = 0, 0, time.monotonic()
 
     def _flush(self) -> None:
+        if self._file is not None and not self._rest and not _queued(self._file):
+            self._progress_time = time.monotonic()  # nothing waits: the time of a stall begins with what is written now
         while self._file is not None and (self._rest or self._outgoing):
             self._rest = self._rest or self._outgoing.popleft()
             try:

@@ -212,6 +212,8 @@ class ROS2Link:
         known, heard = self._sources.get(arrived.topic, (None, -math.inf))
         if known is not None and arrived.source != known:
             rare = arrived.topic in self._operator.topics  # once a second
+            if rare and arrived.message.data in (True, "stop"):
+                return  # whoever presses it
             if arrived.arrival - heard <= (SILENCE if rare else SOURCE_TIMEOUT):
                 raise Rejected(f"another publisher of {arrived.topic}")
             if arrived.topic in self.state_topics:
