@@ -1,6 +1,7 @@
 """A boat on the bench: listening to it, and running one thruster at a time."""
 
 import json
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.testing import assert_allclose
 from pond import BOAT, Pond, free_ports, process, waits_for
 
 from anyhull.cli import main
+from anyhull.cli.bench import _confirm
 from anyhull.errors import RunError
 from anyhull.log import Log
 from anyhull.onboard.bench import Bench
@@ -177,3 +179,14 @@ def test_a_pilot_keeps_station_where_the_boat_is(tmp_path, capsys):
         == 2
     )
     assert "--here: only for a shape or local waypoints" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("typed", "wanted"), [("y\nn\n", [True, False]), ("yes\n\n", [True, False]), ("", [False])])
+def test_answers_that_come_together_are_each_taken(monkeypatch, typed, wanted):
+    here, _ = bench()
+    read, write = os.pipe()
+    os.write(write, typed.encode())
+    os.close(write)
+    with os.fdopen(read) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert [_confirm("Run it?", here) for _ in wanted] == wanted

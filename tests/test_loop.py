@@ -22,7 +22,7 @@ from anyhull.onboard.autopilot import Autopilot
 from anyhull.onboard.links import Received
 from anyhull.onboard.loop import Periods, run_autopilot
 from anyhull.onboard.messages import Message
-from anyhull.onboard.recorder import last_of
+from anyhull.onboard.recorder import RunRecorder, last_of
 from anyhull.onboard.setup import Setup
 from anyhull.pilot import Pilot
 from anyhull.reference import hold, legs, line
@@ -562,3 +562,16 @@ def test_a_pilot_that_hears_nothing_says_so_and_one_that_never_starts_fails(tmp_
     assert "error: the boat was not armed: " in error
     assert " m outside" in error
     assert (tmp_path / "run.npz").exists()
+
+
+def test_the_boat_is_given_back_before_the_record_is_closed(tmp_path, monkeypatch):
+    order: list[str] = []
+    close = RunRecorder.close
+
+    def closing(self, ended=""):
+        order.append("record")
+        close(self, ended)
+
+    monkeypatch.setattr(RunRecorder, "close", closing)
+    run(line(0.3, speed=0.3), journal=tmp_path / "run.jsonl", on_end=lambda: order.append("boat"))
+    assert order == ["boat", "record"]

@@ -14,7 +14,7 @@ from anyhull.onboard.links.mavlink.channels import Calibration, Mixer
 from anyhull.onboard.links.mavlink.config import MAVLinkConfig
 from anyhull.onboard.links.mavlink.telemetry import BootTime, Frame, Place, filter_health
 from anyhull.onboard.links.mavlink.wire import Wire
-from anyhull.onboard.messages import Battery, Odometry, Status, Tilt
+from anyhull.onboard.messages import Battery, Command, Odometry, Status, Tilt
 from anyhull.onboard.setup import Setup
 from anyhull.reference import rounded_rectangle
 from anyhull.twin.byte_pipe import byte_pipe
@@ -547,3 +547,24 @@ def test_a_boat_far_from_the_missions_origin_is_told_so():
     # 3 m north and 4 m east of the double's origin.
     assert "the boat is at 47.3977, 8.5457, too far from the mission's origin at 63.4400, 10.4000" in rig.link.hint()
     assert not any(isinstance(message, Odometry) for message in rig.received)
+
+
+def test_closing_after_a_silence_gives_the_channels_back_without_another_pulse():
+    # Two seconds without `receive`: somebody may have switched or taken the sticks.
+    rig = Rig()
+    rig.wrench = (0.8, 0.0, 0.3)
+    rig.run(3.0)
+    before = len(rig.overrides())
+    rig.clock.now += 2.0
+    rig.link.close()
+    assert {pulses[:2] for _, pulses in rig.overrides()[before:]} == {(0, 0)}
+
+
+def test_a_command_after_a_silence_waits_for_a_heartbeat():
+    rig = Rig()
+    rig.wrench = (0.8, 0.0, 0.3)
+    rig.run(3.0)
+    before = len(rig.overrides())
+    rig.clock.now += 1.5
+    rig.link.send(Command(7, 10_000, 0.0, (), (), (0.8, 0.0, 0.3), True))
+    assert {pulses[:2] for _, pulses in rig.overrides()[before:]} == {(0, 0)}

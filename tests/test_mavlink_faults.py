@@ -396,3 +396,20 @@ def test_mavsdk_is_a_ground_station_of_the_double():
     done = subprocess.run([sys.executable, str(script), address], capture_output=True, text=True, timeout=30)
     lines = [line for line in done.stdout.splitlines() if line.startswith(("position", "armed", "mode"))]
     assert lines == ["position 3.0 4.0", "armed True True", "mode 4"], done.stderr
+
+
+def test_a_pause_of_ours_does_not_drop_a_sound_connection():
+    (address, _) = free_ports()
+    endpoint = Endpoint.read(f"tcp:{address}")
+    server, client = open_far_end(endpoint), open_transport(endpoint)
+    assert isinstance(client, Stream)
+    ends = time.monotonic() + 5
+    while client._file is None and time.monotonic() < ends:
+        client.wait(0.01)
+    client.read()
+    client._progress_time -= 10.0  # as after a pause of ten seconds
+    client.write(b"\xfd")
+    assert client._file is not None
+    assert not client.rejected["connection stalled"]
+    client.close()
+    server.close()

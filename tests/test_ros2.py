@@ -854,3 +854,19 @@ def test_the_wam_v_of_vrx_is_a_boat_that_can_be_steered():
     trial = Trial(boat, line(8.0, speed=1.0), controller=Pilot.load("field")).run(40.0)
     assert trial.autopilot.phase == "arrived"
     assert trial.within_limits()
+
+
+def test_an_emergency_stop_counts_whoever_presses_it():
+    link, told = switched()
+    told(odom=True, switch="auto", estop=False)
+    assert set(told(0.2, odom=True, estop=False)) <= {"auto"}
+    other = link.transport.network.node()
+    other.advertise("/estop", "std_msgs/msg/Bool")
+    other.publish("/estop", {"data": False})
+    assert link.transport.network.now == pytest.approx(0.2)
+    told(0.1, odom=True)
+    assert link.rejected["another publisher of /estop"] == 1
+    other.publish("/estop", {"data": True})
+    assert "stop" in told(0.1, odom=True)
+    # The first one's release does not undo it.
+    assert "auto" not in told(0.1, odom=True, estop=False)
