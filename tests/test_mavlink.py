@@ -568,3 +568,19 @@ def test_a_command_after_a_silence_waits_for_a_heartbeat():
     rig.clock.now += 1.5
     rig.link.send(Command(7, 10_000, 0.0, (), (), (0.8, 0.0, 0.3), True))
     assert {pulses[:2] for _, pulses in rig.overrides()[before:]} == {(0, 0)}
+
+
+@pytest.mark.parametrize("zero", ["origin", "home"])
+def test_after_a_restart_of_the_autopilot_a_local_mission_lies_where_it_was(zero):
+    frame = Frame("ned", zero, None)
+    here = Place(47.0, 8.0)
+    frame.take("origin", here, False)
+    frame.take("home", here, False)
+    assert frame.local(3.0, 4.0) == pytest.approx((3.0, 4.0))
+    frame.forget()
+    assert frame.local(3.0, 4.0) is None
+    # Its filter begins anew 10 m north and 20 m east: what is there at (-7, -16) is where (3, 4) was.
+    there = here.offset(10.0, 20.0)
+    frame.take("origin", there, False)
+    frame.take("home", there, False)
+    assert frame.local(-7.0, -16.0) == pytest.approx((3.0, 4.0), abs=1e-3)

@@ -114,6 +114,7 @@ class Frame:
         self.origin: Place | None = None
         """Of the autopilot's filter."""
         self.home: Place | None = None
+        self._anchor: Place | None = None
         self._moved: dict[str, str] = {}
         self._far = ""
 
@@ -123,7 +124,8 @@ class Frame:
         return "origin" in self._moved and (self._mission is not None or self._zero == "home")
 
     def forget(self) -> None:
-        """Forget where the origin is, as after the autopilot has restarted."""
+        """Forget where the origin is, as after the autopilot has restarted; the zero of a local mission stays."""
+        self._anchor = self._anchor or (self.home if self._zero == "home" else self.origin)
         self.origin = self.home = None
         self._moved.clear()
 
@@ -148,7 +150,7 @@ class Frame:
         return next((self._moved[name] for name in used if name in self._moved), "")
 
     def _incomplete(self) -> str:
-        if self.origin is None and (self._mission is not None or self._zero == "home"):
+        if self.origin is None and (self._mission is not None or self._zero == "home" or self._anchor is not None):
             return "no origin of the autopilot's filter yet: wait for its GPS"
         return "no home yet: wait for the autopilot's GPS" if self._zero == "home" and self.home is None else ""
 
@@ -157,8 +159,9 @@ class Frame:
         if self._incomplete():
             return None
         if self._mission is None:
-            if self._zero == "home" and self.origin and self.home:
-                back = self.origin.to(self.home)
+            zero = self._anchor or (self.home if self._zero == "home" else None)
+            if zero is not None and self.origin is not None:
+                back = self.origin.to(zero)
                 north, east = north - back[0], east - back[1]
             return (north, east) if self.axes == "ned" else (east, north)
         assert self.origin is not None
