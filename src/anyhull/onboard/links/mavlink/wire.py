@@ -96,7 +96,7 @@ class Wire:
             # Bytes of a stranger must not end in the midst of the vehicle's.
             self._old = 0
             messages = self._parse(self._mav if sender is None else self._parser(), data)
-            if self._old and sender is not None:
+            if self._old and sender is not None and now - self._heard > SILENCE:
                 # It has our key, but must hear our time before it can be heard.
                 self.transport.lock(sender)
                 self._lent = now
