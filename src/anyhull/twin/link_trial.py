@@ -9,8 +9,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from anyhull.controller import Controller
 from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError
@@ -22,7 +20,7 @@ from anyhull.onboard.recorder import describe
 from anyhull.onboard.setup import Setup
 from anyhull.reference import Reference
 from anyhull.twin.autopilot_board import AutopilotBoard
-from anyhull.twin.sea_trial import LEAD_IN, SETTLE, START_OFFSET, TIMEOUT
+from anyhull.twin.sea_trial import LEAD_IN, SETTLE, TIMEOUT, launch, row_of
 from anyhull.twin.twin import TICK, Twin, TwinConfig, with_thrusters
 
 
@@ -57,10 +55,7 @@ def link_trial(
     before each tick, to change what a trial is to find out.
     """
     setup = replace(setup, vessel=with_thrusters(setup.vessel))
-    offset = np.array(START_OFFSET) * np.random.default_rng([seed, 5]).standard_normal(3)
-    pose = (reference.at(-lead_in)[:3] + offset).tolist()
-    antenna = (setup.sensors.antenna_x, setup.sensors.antenna_y)
-    twin = Twin(setup.vessel, config, seed=seed, pose=pose, antenna=antenna)
+    twin = launch(setup, reference, config, seed, lead_in)
     board = AutopilotBoard(twin, setup.link, setup.sensors)
     autopilot = Autopilot(setup, controller, reference, settle=SETTLE, lead_in=lead_in, session=seed, checks=checks)
     recorder, expected, every = Recorder(), SETTLE + lead_in + reference.duration, round(PERIOD / TICK)
@@ -75,19 +70,7 @@ def link_trial(
                 if step.phase == "arrived":
                     break
                 if step.phase == "under way":
-                    recorder.add(
-                        time=step.progress,
-                        state=twin.state,
-                        estimate=step.estimate.state,
-                        reference=step.reference,
-                        command=step.decision.command,
-                        current=twin.weather.current,
-                        latent=step.latent,
-                        thrusters=step.command.thrusters,
-                        angles=step.command.angles,
-                        dynamics=step.dynamics,
-                        sensors=step.sensors,
-                    )
+                    recorder.add(**row_of(step, twin))
                 pilot_end.send(step.command)
         for message, _ in boat_end.receive(0.0):
             if isinstance(message, Command):

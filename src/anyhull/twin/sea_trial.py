@@ -22,6 +22,7 @@ from anyhull.log import Log, Recorder
 from anyhull.onboard.autopilot import Autopilot
 from anyhull.onboard.recorder import describe
 from anyhull.onboard.setup import Setup
+from anyhull.onboard.step_record import StepRecord
 from anyhull.reference import Reference
 from anyhull.twin.autopilot_board import AutopilotBoard
 from anyhull.twin.twin import TICK, Twin, TwinConfig, with_thrusters
@@ -37,6 +38,31 @@ START_OFFSET = (0.3, 0.3, 0.2)
 
 TIMEOUT = 60.0
 """Time beyond the expected duration after which a trial ends, s."""
+
+
+def launch(setup: Setup, reference: Reference, config: TwinConfig | None, seed: int, lead_in: float) -> Twin:
+    """The twin of a boat at rest, near the place from which it is to lead in."""
+    offset = np.array(START_OFFSET) * np.random.default_rng([seed, 5]).standard_normal(3)
+    pose = (reference.at(-lead_in)[:3] + offset).tolist()
+    antenna = (setup.sensors.antenna_x, setup.sensors.antenna_y)
+    return Twin(setup.vessel, config, seed=seed, pose=pose, antenna=antenna)
+
+
+def row_of(step: StepRecord, twin: Twin) -> dict[str, Any]:
+    """The row of a trial's log for one period."""
+    return {
+        "time": step.progress,
+        "state": twin.state,
+        "estimate": step.estimate.state,
+        "reference": step.reference,
+        "command": step.decision.command,
+        "current": twin.weather.current,
+        "latent": step.latent,
+        "thrusters": step.command.thrusters,
+        "angles": step.command.angles,
+        "dynamics": step.dynamics,
+        "sensors": step.sensors,
+    }
 
 
 def sea_trial(
@@ -56,10 +82,7 @@ def sea_trial(
     `on_step` gets the time reached and the whole duration, s, and `on_row` each row of the log.
     """
     setup = replace(setup, vessel=with_thrusters(setup.vessel))
-    offset = np.array(START_OFFSET) * np.random.default_rng([seed, 5]).standard_normal(3)
-    pose = (reference.at(-lead_in)[:3] + offset).tolist()
-    antenna = (setup.sensors.antenna_x, setup.sensors.antenna_y)
-    twin = Twin(setup.vessel, config, seed=seed, pose=pose, antenna=antenna)
+    twin = launch(setup, reference, config, seed, lead_in)
     board = AutopilotBoard(twin, setup.link, setup.sensors)
     autopilot = Autopilot(setup, controller, reference, settle=SETTLE, lead_in=lead_in, session=seed)
     event_log, recorder = autopilot.event_log, Recorder(on_row)
@@ -76,19 +99,7 @@ def sea_trial(
                 if step.phase == "under way":
                     if before is None:
                         before, boat_time = event_log.counts.copy(), step.time - step.progress
-                    recorder.add(
-                        time=step.progress,
-                        state=twin.state,
-                        estimate=step.estimate.state,
-                        reference=step.reference,
-                        command=step.decision.command,
-                        current=twin.weather.current,
-                        latent=step.latent,
-                        thrusters=step.command.thrusters,
-                        angles=step.command.angles,
-                        dynamics=step.dynamics,
-                        sensors=step.sensors,
-                    )
+                    recorder.add(**row_of(step, twin))
                     unmet += bool((np.abs(step.allocation.residual) > 0.01 * np.array(setup.vessel.limits)).any())
                 board.on_command(step.command)
             if on_step:

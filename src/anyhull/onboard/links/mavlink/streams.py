@@ -8,6 +8,7 @@ import select
 import socket
 import struct
 import time
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from typing import Any
 
@@ -52,7 +53,7 @@ NOT_CONNECTED_WAIT = 0.05
 """Longest wait while there is no connection, s."""
 
 
-class Stream:
+class Stream(ABC):
     """A file descriptor that is opened again when it fails; what does not fit its buffer waits or is dropped."""
 
     def __init__(self) -> None:
@@ -123,9 +124,9 @@ class Stream:
                 self._file.close()
         self._file = None
 
+    @abstractmethod
     def _open(self) -> Any:
         """A connection, or None if there is none yet; raises one of `OPEN_ERRORS`."""
-        raise NotImplementedError
 
     def _hung_up(self) -> bool:
         """Whether nothing to read means that the other end is gone."""
