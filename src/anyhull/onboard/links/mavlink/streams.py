@@ -93,10 +93,10 @@ class Stream(ABC):
             found.append((data, None))
         return found
 
-    def lock(self, sender: Address) -> None:
+    def lock(self, sender: Address) -> None:  # noqa: B027
         """A stream has one other end."""
 
-    def unlock(self) -> None:
+    def unlock(self) -> None:  # noqa: B027
         """A stream has one other end."""
 
     def write(self, data: bytes) -> None:
