@@ -313,20 +313,25 @@ def test_a_serial_line_is_read_and_written_without_waiting():
     os.close(near)
 
 
-def test_what_does_not_fit_a_stream_is_dropped_and_nothing_waits():
-    (address, _) = free_ports()
-    endpoint = Endpoint.read(f"tcp:{address}")
+@pytest.fixture
+def client():
+    """A TCP connection whose other end does not read."""
+    endpoint = Endpoint.read(f"tcp:{free_ports()[0]}")
     server, client = open_far_end(endpoint), open_transport(endpoint)
     assert isinstance(client, Stream)
     ends = time.monotonic() + 5
     while client._file is None and time.monotonic() < ends:
         client.wait(0.01)
+    yield client
+    client.close()
+    server.close()
+
+
+def test_what_does_not_fit_a_stream_is_dropped_and_nothing_waits(client):
     for _ in range(20_000):  # nobody reads
         client.write(bytes(1000))
     assert client.rejected["not sent"] > 1000
     assert sum(map(len, client._outgoing)) <= 8192
-    client.close()
-    server.close()
 
 
 def test_the_twin_is_a_vehicle_that_pymavlinks_own_ground_station_can_switch():
@@ -398,18 +403,9 @@ def test_mavsdk_is_a_ground_station_of_the_double():
     assert lines == ["position 3.0 4.0", "armed True True", "mode 4"], done.stderr
 
 
-def test_a_pause_of_ours_does_not_drop_a_sound_connection():
-    (address, _) = free_ports()
-    endpoint = Endpoint.read(f"tcp:{address}")
-    server, client = open_far_end(endpoint), open_transport(endpoint)
-    assert isinstance(client, Stream)
-    ends = time.monotonic() + 5
-    while client._file is None and time.monotonic() < ends:
-        client.wait(0.01)
+def test_a_pause_of_ours_does_not_drop_a_sound_connection(client):
     client.read()
     client._progress_time -= 10.0  # as after a pause of ten seconds
     client.write(b"\xfd")
     assert client._file is not None
     assert not client.rejected["connection stalled"]
-    client.close()
-    server.close()
