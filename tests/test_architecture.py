@@ -64,7 +64,7 @@ def test_the_readme_has_at_most_700_words_beside_code():
     assert len(text.split()) <= 700
 
 
-def test_the_wheel_holds_the_pilots_policies_alone_and_at_most_3_mb(tmp_path):
+def test_the_wheel_holds_the_pilots_policies_alone_and_at_most_4_mb(tmp_path):
     # Of a copy, so that what an earlier build left behind is not taken for source.
     source, out = tmp_path / "source", tmp_path / "out"
     shutil.copytree(ROOT / "src" / "anyhull", source / "src" / "anyhull", ignore=shutil.ignore_patterns("__pycache__"))
@@ -73,10 +73,10 @@ def test_the_wheel_holds_the_pilots_policies_alone_and_at_most_3_mb(tmp_path):
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(out)]
     subprocess.run([*command, str(source)], check=True, capture_output=True, text=True)
     (wheel,) = out.glob("anyhull-*.whl")
-    assert wheel.stat().st_size <= 3e6
+    assert wheel.stat().st_size <= 4e6
     names = zipfile.ZipFile(wheel).namelist()
     policies = {Path(name).name for name in names if name.endswith(".safetensors")}
-    assert policies == {"field.safetensors", "ideal.safetensors"}
+    assert policies == {f"{name}.safetensors" for name in ("field", "field-under", "ideal", "ideal-under")}
     assert len([name for name in names if name.startswith("anyhull/vessels/")]) == 23
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert "anyhull/viz/foxglove-layout.json" in names

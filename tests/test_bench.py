@@ -102,8 +102,8 @@ def test_the_expected_force_is_that_of_the_layout():
 
 def test_a_boat_that_is_not_heard_is_one_line_that_says_what_to_look_at(capsys):
     own, other = free_ports()
-    for command in ("check", "thrusters"):
-        options = ["--seconds", "1"] if command == "check" else ["--yes"]
+    for command in ("listen", "thrusters"):
+        options = ["--seconds", "1"] if command == "listen" else ["--yes"]
         assert main([command, str(BOAT), "--listen", own, "--peer", other, *options]) == 1
         error = capsys.readouterr().err.splitlines()[-1]
         assert error.startswith("error: ")
@@ -113,7 +113,7 @@ def test_a_boat_that_is_not_heard_is_one_line_that_says_what_to_look_at(capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["check", "--seconds", "0"], "seconds = 0: must be from 1 to 600"),
+        (["listen", "--seconds", "0"], "seconds = 0: must be from 1 to 600"),
         (["thrusters", "--command", "0.9"], "command = 0.9: must be from 0.05 to 0.5"),
         (["thrusters", "--only", "7"], "only = 7: must be from 0 to 3"),
     ],
@@ -124,12 +124,12 @@ def test_bad_options_are_refused_in_one_line(capsys, arguments, words):
     assert words in capsys.readouterr().err
 
 
-def test_check_and_thrusters_over_the_link_of_a_twin(capsys):
+def test_listen_and_thrusters_over_the_link_of_a_twin(capsys):
     boat, pilot = free_ports()
     ends = ["--listen", pilot, "--peer", boat]
     with process("twin", "--vessel", BOAT, "--sea", "light-air", "--listen", boat, "--peer", pilot) as twin:
         waits_for(twin.stderr, "only for a pilot")
-        assert main(["check", str(BOAT), "--seconds", "3", "--json", *ends]) == 0
+        assert main(["listen", str(BOAT), "--seconds", "3", "--json", *ends]) == 0
         found = json.loads(capsys.readouterr().out)
         assert (found["state"], found["missing"]) == ("ok", [])
         assert main(["thrusters", str(BOAT), "--only", "3", "--seconds", "0.5", "--yes", *ends]) == 0

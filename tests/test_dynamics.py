@@ -45,11 +45,11 @@ def exact(vessel, steps=100):
             psi, u, v, r = s[2:]
             kinematics = [np.cos(psi) * u - np.sin(psi) * v, np.sin(psi) * u + np.cos(psi) * v, r]
             m11, m22, m66 = vessel.inertia
-            coriolis = np.array([[0, -vessel.m * r, vessel.Y_vdot * v],
-                                 [vessel.m * r, 0, -vessel.X_udot * u],
-                                 [-vessel.Y_vdot * v, vessel.X_udot * u, 0]])  # fmt: skip
+            coriolis = np.array([[0, -vessel.mass * r, vessel.hull.Y_vdot * v],
+                                 [vessel.mass * r, 0, -vessel.hull.X_udot * u],
+                                 [-vessel.hull.Y_vdot * v, vessel.hull.X_udot * u, 0]])  # fmt: skip
             nu = np.array([u, v, r])
-            force = tau - coriolis @ nu - np.array([vessel.X_u, vessel.Y_v, vessel.N_r]) * nu
+            force = tau - coriolis @ nu - np.array([vessel.hull.X_u, vessel.hull.Y_v, vessel.hull.N_r]) * nu
             return [*kinematics, *(force / [m11, m22, m66])]
 
         state = solve_ivp(rate, (0, PERIOD), state, method="DOP853", rtol=1e-12, atol=1e-13).y[:, -1]

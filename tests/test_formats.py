@@ -18,10 +18,10 @@ from rosbags.typesys import Stores, get_typestore
 
 from anyhull import InputError
 from anyhull.cli import main
+from anyhull.hydrodynamics import Normalized
 from anyhull.log import SENSORS, Log
 from anyhull.onboard.recorder import FORMAT as JOURNAL_FORMAT
 from anyhull.thrusters import Thruster
-from anyhull.vessel import Normalized
 from anyhull.viz.foxglove import LAYOUT, write_mcap
 from anyhull.viz.rosbag import write_bag
 from anyhull.viz.topics import NUMBERS, TOPICS

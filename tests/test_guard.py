@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from anyhull.errors import InputError
+from anyhull.hydrodynamics import Normalized
 from anyhull.onboard import Circle, Estimator, Guard, Limits, Polygon
 from anyhull.paper import RANGES
-from anyhull.vessel import Normalized, Vessel
+from anyhull.vessel import Vessel
 
 ENVELOPE = [RANGES[name][0] for name in Normalized._fields], [RANGES[name][1] for name in Normalized._fields]
 """Least and largest e of the paper's training."""
@@ -283,13 +284,27 @@ def test_a_boat_out_of_distribution_is_handed_over_after_its_limit():
     usual = np.array(Vessel.load("platform-a").normalized)
     loop = Loop(dynamics_range=ENVELOPE).under_way()
     assert set(reactions(loop.run(5, dynamics=usual))) == {"run"}
-    outside = usual.copy()
-    outside[0] = 13.0
+    slightly, outside = usual.copy(), usual.copy()
+    slightly[0], outside[0] = 23.0, 25.0
+    assert set(reactions(loop.run(5, dynamics=slightly))) == {"run"}
     found = loop.run(2.5, dynamics=outside)
     assert reactions(found) == ["run"] * 20 + ["handover"] * 5
-    assert found[0].reason == "out_of_distribution: dynamics[0] = 13 outside [0.15, 12]"
+    # Half of 0.15 and twice 12.
+    assert found[0].reason == "out_of_distribution: dynamics[0] = 25 outside [0.075, 24]"
     # Without a range there is no check.
     assert set(reactions(Loop().under_way().run(5, dynamics=outside))) == {"run"}
+
+
+def test_an_unsure_estimate_of_the_dynamics_hands_no_boat_over_and_a_sure_one_does():
+    e = np.array(Vessel.load("platform-a").normalized)
+    e[0], e[7] = 50.0, -30.0  # e^1.43 times 12, and below -10
+    sure, unsure = np.full(9, 0.7), np.full(9, 0.75)  # two standard deviations: factors of 4.06 and 4.48
+    bounds = tuple(np.array(bound, dtype=float) for bound in ENVELOPE)
+    loop = Loop(dynamics_range=bounds).under_way()
+    assert set(reactions(loop.run(5, dynamics=e, spread=unsure))) == {"run"}
+    assert reactions(loop.run(2.5, dynamics=e, spread=sure))[-1] == "handover"
+    found = Loop(dynamics_range=bounds).under_way().step(dynamics=e, spread=np.full(9, math.nan))
+    assert found.reason == "out_of_distribution: spread of dynamics not 9 finite numbers"
 
 
 def test_a_latent_outside_its_training_range_or_not_finite_is_out_of_distribution():

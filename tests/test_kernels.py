@@ -68,12 +68,15 @@ def test_the_kernel_of_the_motion_and_its_derivative_are_those_of_the_equations(
     # One part: compiled for a CPU, more of them written out take minutes.
     forces = jax.random.uniform(keys[2], (5, 1, 3), minval=-1.0)
 
-    def total(move):
-        return lambda boats, forces: (jax.vmap(move)(boats, forces, e, current) * jnp.arange(1.0, 7.0)[None]).sum()
+    quadratic = jax.random.uniform(jax.random.key(4), (5, 3))
 
-    moved = jax.vmap(dynamics_kernel.move_kernel)(boats, forces, e, current)
+    def total(move):
+        weights = jnp.arange(1.0, 7.0)[None]
+        return lambda boats, forces: (jax.vmap(move)(boats, forces, e, current, quadratic) * weights).sum()
+
+    moved = jax.vmap(dynamics_kernel.move_kernel)(boats, forces, e, current, quadratic)
     for i in range(5):
-        rate = partial(derivative, force=forces[i, 0], e=e[i], current=current[i])
+        rate = partial(derivative, force=forces[i, 0], e=e[i], current=current[i], drag=(quadratic[i], (0.0, 0.0, 0.0)))
         after = rk4(rate, tuple(boats[i]), SUBSTEP)
         np.testing.assert_allclose(moved[i], jnp.stack(after), rtol=1e-5, atol=1e-6)
     expected = jax.jit(jax.grad(total(dynamics_kernel.move_plain), argnums=(0, 1)))(boats, forces)

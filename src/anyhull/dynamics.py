@@ -11,15 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from anyhull.backend import Numbers, to_body, to_inertial
+from anyhull.scale import PERIOD as PERIOD
 from anyhull.vessel import Vessel
 
 State = tuple[Any, ...]
 
-PERIOD = 0.1
-"""Control period, s."""
-
 SUBSTEP = 0.02
-"""Longest integration step, s: RK4 stays accurate up to damping rates of 34 1/s."""
+"""Longest integration step, in the vessel's time unit: RK4 stays accurate up to damping rates of 34 1/s."""
 
 NO_DRAG = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 """Quadratic and cubic damping of the paper's model."""
@@ -53,15 +51,15 @@ def acceleration(
 def physical_acceleration(through_water: Numbers, tau: Numbers, vessel: Vessel) -> tuple[Any, Any, Any]:
     """Body-frame acceleration M⁻¹(tau - N(nu_r) nu_r) from the physical parameters theta; `tau` in N, N, N·m."""
     u, v, r = through_water
-    b = vessel
+    b, m = vessel.hull, vessel.mass
     rows = (
-        ((b.X_u + b.X_uu * abs(u) + b.X_uuu * u * u), -b.m * r, b.Y_vdot * v),
-        (b.m * r, (b.Y_v + b.Y_vv * abs(v) + b.Y_vvv * v * v), -b.X_udot * u),
+        ((b.X_u + b.X_uu * abs(u) + b.X_uuu * u * u), -m * r, b.Y_vdot * v),
+        (m * r, (b.Y_v + b.Y_vv * abs(v) + b.Y_vvv * v * v), -b.X_udot * u),
         (-b.Y_vdot * v, b.X_udot * u, (b.N_r + b.N_rr * abs(r) + b.N_rrr * r * r)),
     )
     return tuple(
         (force - (row[0] * u + row[1] * v + row[2] * r)) / inertia
-        for force, row, inertia in zip(tau, rows, b.inertia, strict=True)
+        for force, row, inertia in zip(tau, rows, vessel.inertia, strict=True)
     )  # type: ignore[return-value]
 
 
@@ -112,7 +110,7 @@ def step(
     e: Numbers,
     current: Numbers = (0.0, 0.0),
     drag: tuple[Numbers, Numbers] = NO_DRAG,
-    dt: float = PERIOD,
+    dt: Any = PERIOD,
 ) -> State:
     """The state after `dt`: one RK4 step for each of `forces`, held constant over equal parts of `dt`."""
     for force in forces:
@@ -121,5 +119,6 @@ def step(
 
 
 def substeps(vessel: Vessel, dt: float = PERIOD) -> int:
-    """Number of RK4 steps in `dt`: each at most `SUBSTEP` and, for stiff boats, 0.7 / damping rate."""
-    return max(math.ceil(dt / SUBSTEP - 1e-9), math.ceil(dt * vessel.stiffness / 0.7))
+    """Number of RK4 steps in `dt`, s: each at most `SUBSTEP` and, for stiff boats, 0.7 / damping rate."""
+    longest = SUBSTEP * vessel.scale.time
+    return max(math.ceil(dt / longest - 1e-9), math.ceil(dt * vessel.stiffness / 0.7))

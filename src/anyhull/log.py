@@ -16,8 +16,10 @@ import numpy as np
 from anyhull.backend import Array, wrap
 from anyhull.errors import InputError
 from anyhull.files import atomic_write
+from anyhull.hydrodynamics import Normalized
+from anyhull.scale import PERIOD
 from anyhull.schema import shown
-from anyhull.vessel import Normalized, Vessel
+from anyhull.vessel import Vessel
 
 FORMAT = 1
 """Version of the file format."""
@@ -106,6 +108,11 @@ class Log:
     did not steer; (n, 18)."""
     sensors: Array | None = None
     """The last measurement of each sensor in the period, by `SENSORS`; NaN where there is none; (n, 8)."""
+
+    @property
+    def period(self) -> float:
+        """The control period, s: the median time between two rows."""
+        return float(np.round(np.median(np.diff(self.time)), 6)) if len(self.time) > 1 else PERIOD
 
     @property
     def estimated(self) -> Log:

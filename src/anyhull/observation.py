@@ -94,6 +94,16 @@ def observe(pose: Any, velocity: Any, window: Any, previous: Any) -> Observation
     )
 
 
+def free_heading(window: Any, psi: Any) -> Any:
+    """The window (11, 6) of a boat without sway force at heading `psi`: at rest it has no heading to hold but its own.
+
+    To stay in a place such a boat turns into what pushes it.
+    """
+    xp = namespace(window)
+    own = xp.where((window[:, 3:] ** 2).sum() > 0, window[:, 2], psi)
+    return xp.concatenate([window[:, :2], own[:, None], window[:, 3:]], axis=1)
+
+
 def history(pose: Any, previous_pose: Any, velocity: Any, previous: Any) -> History:
     """The history feature of one boat: pose (3,), pose one period ago (3,), velocity (3,), previous command (3,).
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from anyhull.backend import Number, Numbers, clip, namespace
@@ -23,7 +23,8 @@ class Sea:
     current: float = 0.0
     """Largest magnitude of the inertial-frame current, m/s."""
     force: float = 0.0
-    """Largest body-frame wind and wave force on each axis, as a fraction of the actuator limit."""
+    """Largest body-frame wind and wave force on each axis, as a fraction of the actuator limit; in sway, for a boat
+    that cannot push sideways, of its surge limit."""
     delay: tuple[float, float] = (0.0, 0.0)
     """Range from which the actuator delay of a run is drawn, s."""
     current_decay: float = 0.05
@@ -61,12 +62,26 @@ class Sea:
 
     @property
     def commands(self) -> int:
-        """Number of commands that can be active or in transit within one control period."""
-        return 1 + math.ceil(self.delay[1] / PERIOD - 1e-9)
+        """Number of commands that can be active or in transit within one control period of 0.1 s."""
+        return self.in_transit(PERIOD)
+
+    def in_transit(self, period: float) -> int:
+        """Number of commands that can be active or in transit within one control period, s."""
+        return 1 + math.ceil(self.delay[1] / period - 1e-9)
+
+    def scaled(self, length: float, time: float) -> Sea:
+        """This sea in SI, if it is stated in units of `length` m and `time` s."""
+        return replace(
+            self,
+            current=self.current * length / time,
+            delay=(self.delay[0] * time, self.delay[1] * time),
+            current_decay=self.current_decay / time,
+            force_decay=self.force_decay / time,
+        )
 
 
-LONGEST_DELAY = 1.0
-"""Largest accepted actuator delay, s."""
+LONGEST_DELAY = 60.0
+"""Largest accepted actuator delay, s: far beyond that of the largest ship."""
 
 PRESETS = {
     "ideal": Sea(),
@@ -85,11 +100,10 @@ def drift(value: Number, normal: Number, bound: Number, decay: float, dt: float 
     return keep * value + math.sqrt(1 - keep * keep) * (bound / 2) * normal
 
 
-def drift_current(current: Numbers, normals: Numbers, sea: Sea) -> tuple[Any, Any]:
+def drift_current(current: Numbers, normals: Numbers, sea: Sea, dt: float = PERIOD) -> tuple[Any, Any]:
     """The inertial-frame current (x, y) one control period later, clipped in magnitude."""
-    return clip_current(
-        [drift(c, n, sea.current, sea.current_decay) for c, n in zip(current, normals, strict=True)], sea
-    )
+    drifted = [drift(c, n, sea.current, sea.current_decay, dt) for c, n in zip(current, normals, strict=True)]
+    return clip_current(drifted, sea)
 
 
 def clip_current(current: Numbers, sea: Sea) -> tuple[Any, Any]:
@@ -101,29 +115,29 @@ def clip_current(current: Numbers, sea: Sea) -> tuple[Any, Any]:
     return x * scale, y * scale
 
 
-def drift_force(force: Numbers, normals: Numbers, sea: Sea) -> tuple[Any, ...]:
+def drift_force(force: Numbers, normals: Numbers, sea: Sea, dt: float = PERIOD) -> tuple[Any, ...]:
     """The body-frame wind and wave force (fractions of the limits) one control period later, clipped on each axis."""
     return tuple(
-        clip(drift(f, n, sea.force, sea.force_decay), -sea.force, sea.force)
+        clip(drift(f, n, sea.force, sea.force_decay, dt), -sea.force, sea.force)
         for f, n in zip(force, normals, strict=True)
     )
 
 
-def delayed(commands: Sequence[Numbers], delay: Number, parts: int) -> list[tuple[Any, ...]]:
+def delayed(commands: Sequence[Numbers], delay: Number, parts: int, period: float = PERIOD) -> list[tuple[Any, ...]]:
     """The active command in each of `parts` equal parts of the coming control period.
 
     `commands` are those issued at the start of this and of earlier periods, newest first; they must cover `delay`
     (s), which may be any real number. A part in which the command changes gets the time average, so that the impulse
     is exact.
     """
-    width = PERIOD / parts
+    width = period / parts
     xp = namespace(delay)
     active = []
     for part in range(parts):
         begin, end = part * width, (part + 1) * width
         # Command i was issued i periods ago, takes effect after `delay` and lasts one period.
         shares = [
-            clip(xp.minimum(end, delay - (i - 1) * PERIOD) - xp.maximum(begin, delay - i * PERIOD), 0.0, width) / width
+            clip(xp.minimum(end, delay - (i - 1) * period) - xp.maximum(begin, delay - i * period), 0.0, width) / width
             for i in range(len(commands))
         ]
         active.append(

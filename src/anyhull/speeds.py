@@ -1,4 +1,7 @@
-"""Speeds that a boat can follow: of its actuators, of a yaw rate, and of an acceleration along a path."""
+"""Speeds that a boat can follow: of its actuators, of a yaw rate, and of an acceleration along a path.
+
+For a boat without hydrodynamics these are bounds that most of its plausible hulls can follow (`anyhull.hulls`).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ import numpy as np
 
 from anyhull.backend import Array
 from anyhull.dynamics import inverse_dynamics
+from anyhull.hulls import at_least, at_most, models
+from anyhull.turning import turning_share
 from anyhull.vessel import Vessel
 
 FORCE_SHARE = 0.9
@@ -18,14 +23,21 @@ def force_share(vessel: Vessel, speed: Array, crab_angle: Array, slope: Array) -
     """Largest share of an actuator limit that a steady motion needs in still water.
 
     `crab_angle` is the course relative to the heading, rad, and `slope` the turn per distance, rad/m. An axis without
-    an actuator is left out: its boat drifts sideways in a turn, whatever the speed.
+    an actuator is left out: its boat drifts sideways in a turn, and turns as fast as `anyhull.turning` says.
     """
-    e, drag = vessel.normalized, vessel.drag
+    motion = np.broadcast_arrays(speed, crab_angle, slope)
+    shares = at_most(_force_shares(vessel, *(values.ravel() for values in motion)))
+    return shares.reshape(motion[0].shape)
+
+
+def _force_shares(vessel: Vessel, speed: Array, crab_angle: Array, slope: Array) -> Array:
+    """That share for each possible hull, shape (hulls, n), of motions of shape (n,)."""
+    e, drag = models(vessel)
     velocity = (speed * np.cos(crab_angle), speed * np.sin(crab_angle), speed * slope)
-    unit = e._replace(alpha_u=1.0, alpha_v=1.0, alpha_r=1.0)
-    needed = inverse_dynamics(velocity, (0.0, 0.0, 0.0), unit, drag)
-    shares = [np.abs(force) / limit for force, limit in zip(needed, e[:3], strict=True) if limit > 0]
-    return np.asarray(np.max(shares, axis=0))
+    needed = inverse_dynamics(velocity, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0, *e[3:]), drag)
+    shares = [np.abs(force) / limit for force, limit in zip(needed, e[:3], strict=True) if limit[0, 0] > 0]
+    turning = FORCE_SHARE * turning_share(vessel, speed, speed * slope)
+    return np.asarray(np.maximum(np.max(shares, axis=0), turning))
 
 
 def feasible_speed(vessel: Vessel, asked: Array, crab_angle: Array, slope: Array) -> Array:
@@ -41,21 +53,23 @@ def feasible_speed(vessel: Vessel, asked: Array, crab_angle: Array, slope: Array
 def spare_acceleration(vessel: Vessel, speed: Array, crab_angle: Array, slope: Array) -> float:
     """The acceleration (m/s²) along the path for which the vessel has force to spare at steady motions."""
     # With a heading off the course, acceleration needs both surge and sway.
-    limits = [limit for limit in vessel.normalized[: 2 if crab_angle.any() else 1] if limit > 0]
-    return float(1 - force_share(vessel, speed, crab_angle, slope).max()) * min(limits)
+    alphas = models(vessel)[0][: 2 if crab_angle.any() else 1, :, 0]
+    least = np.min([alpha for alpha in alphas if alpha[0] > 0], axis=0)
+    return float(at_least((1 - _force_shares(vessel, speed, crab_angle, slope).max(axis=1)) * least))
 
 
 def turn_rate(asked: float, angle: float, vessel: Vessel | None) -> float:
     """The highest yaw rate up to `asked` (rad/s) for a `Turn` by an angle (rad) that the vessel's moment allows."""
     if vessel is None:
         return asked
-    e, drag, rate = vessel.normalized, vessel.drag, asked
+    e, drag = models(vessel)
+    rate = asked
     for _ in range(100):
         # One period of 1 - cos with the peak `rate` turns by rate·T/2 and peaks at pi·rate/T in acceleration.
         needed = inverse_dynamics(
-            (0.0, 0.0, rate), (0.0, 0.0, math.pi * rate**2 / (2 * angle)), e._replace(alpha_u=1.0, alpha_v=1.0), drag
+            (0.0, 0.0, rate), (0.0, 0.0, math.pi * rate**2 / (2 * angle)), (1.0, 1.0, *e[2:]), drag
         )
-        if needed[2] <= FORCE_SHARE:
+        if at_most(needed[2]) <= FORCE_SHARE:
             break
         rate *= 0.9
     return rate

@@ -14,8 +14,10 @@ import numpy as np
 from anyhull.backend import Array, to_body, to_inertial, wrap
 from anyhull.dynamics import PERIOD, inverse_dynamics
 from anyhull.errors import InputError
+from anyhull.hulls import at_most, models, possible
 from anyhull.paths import Path
 from anyhull.schema import shown
+from anyhull.turning import cannot_follow
 from anyhull.vessel import Vessel
 
 PREVIEW = 10
@@ -50,29 +52,34 @@ class Reference(ABC):
     def at(self, t: Array | float) -> Array:
         """Reference states (x, y, psi, u, v, r) at times t, shape (*t.shape, 6); psi is continuous, not wrapped."""
 
-    def window(self, t: float) -> Array:
-        """The reference now and over the next ten control periods, (11, 6)."""
-        return self.at(t + PERIOD * np.arange(PREVIEW + 1, dtype=np.float64))
+    def window(self, t: float, period: float = PERIOD) -> Array:
+        """The reference now and over the next ten control periods of `period` s, (11, 6)."""
+        return self.at(t + period * np.arange(PREVIEW + 1, dtype=np.float64))
 
     def infeasible(self, vessel: Vessel) -> list[str]:
-        """The axes on which the reference exceeds the vessel's actuator limits in still water, one message each.
+        """Where the reference exceeds the vessel's limits in still water, one message for each axis.
 
+        Without hydrodynamics: that most of its plausible hulls stay within (`anyhull.hulls`).
         Steady forces only: any controller smooths a step in yaw rate, as at a rounded corner.
         """
-        times = np.arange(0.0, self.duration + PERIOD, max(PERIOD, self.duration / MOST_SAMPLES))
+        period = vessel.scale.period
+        times = np.arange(0.0, self.duration + period, max(period, self.duration / MOST_SAMPLES))
         velocity = self.at(times)[:, 3:].T
-        e = vessel.normalized._replace(alpha_u=1.0, alpha_v=1.0, alpha_r=1.0)
-        needed = np.abs(inverse_dynamics(velocity, (0.0, 0.0, 0.0), e, vessel.drag))
-        messages = []
+        e, drag = models(vessel)
+        needed = np.abs(inverse_dynamics(velocity, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0, *e[3:]), drag))
+        messages = cannot_follow(vessel, times, velocity)
         for i, (axis, unit) in enumerate((("surge", "N"), ("sway", "N"), ("yaw", "N·m"))):
-            worst = int(np.argmax(needed[i]))
-            limit = vessel.normalized[i]
-            if needed[i, worst] > limit * (1 + 1e-9) + 1e-12:
+            if axis == "sway" and vessel.under_actuated:
+                continue  # it drifts
+            inertia = np.array([hull.inertia[i] for hull in possible(vessel)])
+            force = at_most(needed[i] * inertia[:, None])
+            worst, limit = int(np.argmax(force)), vessel.limits[i]
+            if force[worst] > limit * (1 + 1e-9) + 1e-12 * inertia.min():
                 u, v, r = velocity[:, worst]
-                share = "the limit is zero" if limit == 0 else f"{100 * needed[i, worst] / limit:.0f} % of the limit"
+                share = "the limit is zero" if limit == 0 else f"{100 * force[worst] / limit:.0f} % of the limit"
                 messages.append(
                     f"{vessel.name}: surge {u:.2f} m/s, sway {v:.2f} m/s and yaw {r:.2f} rad/s at t = "
-                    f"{times[worst]:.1f} s need {needed[i, worst] * vessel.inertia[i]:.3g} {unit} in {axis}: {share}"
+                    f"{times[worst]:.1f} s need {force[worst]:.3g} {unit} in {axis}: {share}"
                 )
         return messages
 
@@ -148,7 +155,9 @@ class Brake(Reference):
     velocity: tuple[float, float, float]
     """u, v, r at the start, over ground in the body frame (m/s, m/s, rad/s)."""
     deceleration: float
-    """m/s², and of the yaw rate rad/s²: the larger of the two."""
+    """Largest, m/s²."""
+    yaw_deceleration: float | None = None
+    """Largest of the yaw rate, rad/s²; by default the same number."""
 
     def __post_init__(self) -> None:
         positive("deceleration", self.deceleration)
@@ -156,7 +165,7 @@ class Brake(Reference):
     @property
     def duration(self) -> float:  # type: ignore[override]
         u, v, r = self.velocity
-        return max(math.hypot(u, v), abs(r)) / self.deceleration
+        return max(math.hypot(u, v) / self.deceleration, abs(r) / (self.yaw_deceleration or self.deceleration))
 
     def at(self, t: Array | float) -> Array:
         left = 1.0 - np.clip(np.asarray(t, dtype=float) / max(self.duration, 1e-9), 0.0, 1.0)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from anyhull.cli import bench, demo, export, key, log, pilot, simulate, study, train, trial, twin, vessels
+from anyhull.cli import bench, check, demo, export, key, log, pilot, simulate, study, train, trial, twin, vessels
 from anyhull.errors import InputError, RunError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help="Simulate and steer any surface vessel.")
@@ -21,7 +21,8 @@ app.command()(study.study)
 app.command()(trial.trial)
 app.command()(key.key)
 app.command()(twin.twin)
-app.command()(bench.check)
+app.command()(check.check)
+app.command()(bench.listen)
 app.command()(bench.thrusters)
 app.command()(pilot.pilot)
 app.command()(log.log)

@@ -1,4 +1,4 @@
-"""`anyhull check` and `anyhull thrusters`: a boat on the bench, before it is in the water."""
+"""`anyhull listen` and `anyhull thrusters`: a boat on the bench, before it is in the water."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from anyhull.onboard.bench import Bench
 
 Boat = Annotated[str, typer.Argument(help=r"The boat's TOML file: vessel, thrusters, \[link] and other tables.")]
-Listen = Annotated[str | None, typer.Option(help="Address of the pilot; by default the file's.")]
+Listen = Annotated[str | None, typer.Option("--listen", help="Address of the pilot; by default the file's.")]
 Peer = Annotated[str | None, typer.Option(help="Address of the boat; by default the file's.")]
 
 LEAST_COMMAND, MOST_COMMAND = 0.05, 0.5
@@ -37,17 +37,17 @@ WAIT = 3.0
 """Time in which a boat must be heard before its thrusters are tested, s."""
 
 
-def check(
+def listen(
     boat: Boat,
     seconds: Annotated[float, typer.Option(help="How long to listen, s.")] = 5.0,
-    listen: Listen = None,
+    address: Listen = None,
     peer: Peer = None,
     as_json: AsJson = False,
 ) -> None:
     """Listen to a boat and say what would keep it from starting. Sends no command; exits with 1 if something would."""
     if not 1 <= seconds <= 600:
         raise InputError(f"seconds = {seconds:g}: must be from 1 to 600")
-    with _bench(boat, listen, peer) as (bench, link):
+    with _bench(boat, address, peer) as (bench, link):
         print(f"listening for {seconds:g} s", file=sys.stderr, flush=True)
         ended = bench.listen(seconds) or _read_parameters(bench, link)
         found = _findings(bench, link)
@@ -81,7 +81,7 @@ def thrusters(
     seconds: Annotated[float, typer.Option(help="How long each runs at that level, s.")] = 1.5,
     only: Annotated[int | None, typer.Option(help="Only this one, from 0 in the order of the file.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before each.")] = False,
-    listen: Listen = None,
+    address: Listen = None,
     peer: Peer = None,
 ) -> None:
     """Run one thruster after the other, ahead and astern, to see that order and direction are those of the file."""
@@ -89,7 +89,7 @@ def thrusters(
         raise InputError(f"command = {level:g}: must be from {LEAST_COMMAND:g} to {MOST_COMMAND:g}")
     if not 0.5 <= seconds <= 10:
         raise InputError(f"seconds = {seconds:g}: must be from 0.5 to 10")
-    with _bench(boat, listen, peer) as (bench, link):
+    with _bench(boat, address, peer) as (bench, link):
         if only is not None and not 0 <= only < len(bench.outputs):
             raise InputError(f"only = {only}: must be from 0 to {len(bench.outputs) - 1}: {', '.join(bench.outputs)}")
         bench.listen(WAIT)
@@ -151,11 +151,11 @@ def _confirm(question: str, bench: Bench) -> bool:
 
 
 @contextmanager
-def _bench(boat: str, listen: str | None, peer: str | None) -> Iterator[tuple[Bench, ConfiguredLink]]:
+def _bench(boat: str, address: str | None, peer: str | None) -> Iterator[tuple[Bench, ConfiguredLink]]:
     from anyhull.onboard.bench import Bench
 
     setup = Setup.load(boat)
-    link = open_pilot_link(boat, setup, listen, peer)
+    link = open_pilot_link(boat, setup, address, peer)
     try:
         with until_signal() as stopped:
             yield Bench(setup, link, stop=stopped), link

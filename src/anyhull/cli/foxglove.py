@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from anyhull.cli.onboard import print_line
+from anyhull.cli.hulls import print_line
 from anyhull.mission import Mission
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from anyhull.cli.hulls import print_line, say_warnings
 from anyhull.controller import Controller
 from anyhull.errors import InputError, RunError
 from anyhull.mission.geodesy import LocalFrame
@@ -74,18 +74,14 @@ def pose_of_boat(setup: Setup, link: ConfiguredLink, say: Callable[[str], None])
     return x, y, psi
 
 
-def print_line(line: str) -> None:
-    """Print a line to stderr."""
-    print(line, file=sys.stderr, flush=True)
-
-
 def warn(
     vessel: Vessel,
     reference: Reference | None = None,
     controller: Controller | None = None,
     say: Callable[[str], None] = print_line,
 ) -> None:
-    """Print the limitations of a boat: thrusters, the envelope of the controller's policy, the reference."""
+    """Print odd values of a boat's file, and limitations: thrusters, the policy's envelope, the reference."""
+    say_warnings(vessel, say)
     for short in vessel.shortcomings():
         given = f"{short.axis} limit {short.limit:.4g}, thrusters give {short.attainable:.4g}"
         say(f"warning: {vessel.name}: {given}: {short.advice}")

@@ -85,14 +85,19 @@ def check_outputs(
         import_foxglove()
     for path in (plot, animate, out, mcap):
         if path:
-            folder = next(parent for parent in path.absolute().parents if parent.exists())
-            try:
-                if path.is_dir():
-                    raise IsADirectoryError(None, "Is a directory")
-                tempfile.TemporaryFile(dir=folder).close()
-            except OSError as error:
-                hint = "give a path in a folder you may write to"
-                raise InputError(f"{path}: cannot be written: {error.strerror}; {hint}") from None
+            check_writable(path)
+
+
+def check_writable(path: Path) -> None:
+    """Raise unless a file can be written there."""
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(None, "Is a directory")
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        hint = "give a path in a folder you may write to"
+        raise InputError(f"{path}: cannot be written: {error.strerror}; {hint}") from None
 
 
 def write_files(

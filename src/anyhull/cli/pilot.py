@@ -41,7 +41,6 @@ from anyhull.cli.references import (
     chosen_mission,
     print_plan,
 )
-from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError, RunError
 from anyhull.log import Log, describe_vessel
 from anyhull.mission import Mission
@@ -171,7 +170,7 @@ def pilot(
             setup,
             steering,
             chosen.reference,
-            approach=Approach(chosen.approach_speed, chosen.approach_distance),
+            approach=Approach(chosen.approach_speed, chosen.approach_distance).scaled(setup.vessel.scale),
             resume=resume,
             # A mission that has begun goes on, with a record of its newest part.
             checks=(link.unready, *(() if resume else (lambda: no_room(out, HOUR),))),
@@ -260,7 +259,7 @@ def _fence(own: Fence | None, mission: Mission) -> Fence | None:
 def _infeasible(mission: Mission, vessel: Vessel) -> list[str]:
     """Why the boat cannot follow its mission; sway is no reason: a boat without it drifts in turns."""
     reasons = (reason for reason in mission.reference.infeasible(vessel) if " in sway" not in reason)
-    return [f"{reason}; ask for a lower --speed" for reason in reasons]
+    return [reason if "; " in reason else f"{reason}; ask for a lower --speed" for reason in reasons]
 
 
 def _outside(fence: Fence | None, mission: Mission) -> list[str]:
@@ -343,7 +342,7 @@ def _print_summary(boat: str, log: Log, followed: Log | None, files: dict[str, s
     console.print(f"ended: {log.about['ended']}, thrusters at zero, {log.time[-1]:.1f} s")
     if followed and metrics:
         console.print(
-            f"{PERIOD * len(followed.time):.1f} s along the reference: position {metrics.position_cm:.1f} cm, "
+            f"{followed.period * len(followed.time):.1f} s along the reference: position {metrics.position_cm:.1f} cm, "
             f"heading {metrics.heading_deg:.1f}°, of the estimated state"
         )
     for what, file in files.items():

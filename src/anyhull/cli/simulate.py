@@ -13,6 +13,7 @@ from rich.table import Table
 from anyhull.backend import Array
 from anyhull.cli.controllers import controller, names, run
 from anyhull.cli.foxglove import Foxglove, FoxgloveAt, frame_of, live_view, paced
+from anyhull.cli.hulls import say_hull, say_warnings
 from anyhull.cli.output import AsJson, Mcap, check_outputs, new_table, open_console, print_json, progress, write_files
 from anyhull.cli.references import (
     Angle,
@@ -64,7 +65,7 @@ def simulate(
     angle: Angle = None,
     spline: Spline = False,
     sea: Annotated[str, typer.Option(help=f"{', '.join(PRESETS)}.")] = "ideal",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the sea.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sea, and of the hull if the file has none.")] = 0,
     duration: Annotated[float | None, typer.Option(help="s; by default that of the reference.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write path, errors and commands to this figure.")] = None,
     animate: Annotated[Path | None, typer.Option(help="Write an animation to this .gif or .mp4.")] = None,
@@ -91,6 +92,8 @@ def simulate(
         print_plan(chosen, boat, plot, as_json)
         return
     preset = Sea.preset(sea)
+    say_warnings(boat)
+    say_hull(boat, seed)
     pilot = controller(controller_name, boat)
     for note in chosen.notes:
         print("note:", note, file=sys.stderr)
@@ -103,7 +106,7 @@ def simulate(
         progress(f"simulating {boat.name}") as on_step,
     ):
         watched = {"on_step": on_step, "on_row": paced(view)}
-        log = run(pilot, boat, path, preset, seed=seed, duration=duration, **watched)
+        log = run(pilot, boat, path, boat.scale.sea(preset), seed=seed, duration=duration, **watched)
     off = path.cross_track(log.time, log.state[:, :2]) if isinstance(path, Legs) else None
     log = replace(log, about=log.about | {"controller": controller_name, "reference": asked} | frame_of(chosen))
     files = write_files(log, plot, animate, out, mcap)

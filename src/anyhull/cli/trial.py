@@ -14,6 +14,7 @@ import typer
 from anyhull import paper
 from anyhull.cli.controllers import controller, names
 from anyhull.cli.foxglove import Foxglove, FoxgloveAt, frame_of, live_view, paced
+from anyhull.cli.hulls import say_hull
 from anyhull.cli.onboard import warn
 from anyhull.cli.output import AsJson, Mcap, check_outputs, new_table, open_console, print_json, progress, write_files
 from anyhull.cli.references import (
@@ -90,6 +91,7 @@ def trial(
     for note in plan.notes:
         print("note:", note, file=sys.stderr)
     warn(setup.vessel, plan.reference, chosen)
+    say_hull(setup.vessel, seed, trials)
     logs = []
     with (
         live_view(foxglove, foxglove_at, describe_vessel(setup.vessel), plan) as view,

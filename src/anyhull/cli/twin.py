@@ -7,10 +7,12 @@ import os
 import random
 import sys
 import time
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
+from anyhull.cli.hulls import say_hull
 from anyhull.cli.onboard import TimeFactor, check_time_factor, until_signal, warn
 from anyhull.cli.output import AsJson, print_json
 from anyhull.errors import InputError
@@ -47,7 +49,8 @@ def twin(
     antenna = (setup.sensors.antenna_x, setup.sensors.antenna_y)
     session = random.SystemRandom().randrange(MAX_INTEGER)
     boat = Twin(setup.vessel, TwinConfig(water=water), seed=seed, antenna=antenna, session=session)
-    warn(boat.vessel)
+    warn(replace(setup.vessel, thrusters=boat.vessel.thrusters))
+    say_hull(setup.vessel, seed)
     link = open_boat_end(setup.link, boat.vessel, listen, peer)
     print(f"{boat.vessel.name} at {link.address}, only for a pilot at {link.peer}", file=sys.stderr, flush=True)
     was_stopped, skipped, situation = True, 0.0, ""

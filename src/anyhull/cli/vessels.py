@@ -8,12 +8,18 @@ from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from anyhull.cli.output import AsJson, new_table, open_console, print_json
-from anyhull.pilot import Pilot
-from anyhull.vessel import Normalized, Vessel, catalogue
+from anyhull.hulls import MANY, ranges
+from anyhull.hydrodynamics import Normalized
+from anyhull.pilot import Pilot, policy_for
+from anyhull.scale import derated, derating
+from anyhull.sea import Sea
+from anyhull.unusual import warnings
+from anyhull.vessel import Vessel, catalogue
 
 POLICY = "field"
 """The default policy, whose envelope is shown."""
@@ -21,37 +27,60 @@ POLICY = "field"
 SYMBOLS = dict(zip(Normalized._fields, ("αu", "αv", "αr", "1/τu", "1/τv", "1/τr", "crv", "cru", "cuv"), strict=True))
 """The components of e in a narrow table."""
 
+LISTED = 6
+"""Components of e in that table: accelerations and damping rates."""
+
+LABELS = {
+    "m": ("mass", "kg"),
+    "top_speed": ("top speed", "m/s"),
+    "top_sway_speed": ("top sway speed", "m/s"),
+    "top_yaw_rate": ("top yaw rate", "rad/s"),
+}
+"""What is drawn for a boat without hydrodynamics."""
+
 app = typer.Typer(help="List the vessels of the catalogue, or show one.")
 
 
 @functools.cache
-def _envelope() -> dict[str, tuple[float, float]]:
-    return Pilot.load(POLICY).envelope
+def _policy_envelope(name: str) -> dict[str, tuple[float, float]]:
+    return Pilot.load(name).envelope
+
+
+def _policy(vessel: Vessel) -> str:
+    """The default policy of a vessel."""
+    return str(policy_for(vessel, POLICY))
+
+
+def _envelope(vessel: Vessel) -> dict[str, tuple[float, float]]:
+    """That policy's envelope."""
+    return _policy_envelope(_policy(vessel))
 
 
 @app.callback(invoke_without_command=True)
 def vessels(context: typer.Context, as_json: AsJson = False) -> None:
-    """List the vessels of the catalogue: e, top speed, yaw stability, and whether the default policy covers them."""
+    """List the vessels of the catalogue: e, top speed, yaw stability, and the policy and scale that each gets."""
     if context.invoked_subcommand is not None:
         return
     fleet = {name: Vessel.load(name) for name in catalogue()}
     if as_json:
         print_json([_facts(name, vessel) for name, vessel in fleet.items()])
         return
-    table = new_table(["name", *SYMBOLS.values(), "top", "yaw", "acts", "outside"], left=("name", "outside"), gap=1)
+    columns = ["name", *list(SYMBOLS.values())[:LISTED], "top", "yaw", "policy", "l", "T", "outside"]
+    table = new_table(columns, left=("name", "policy", "outside"), gap=1)
     for name, vessel in fleet.items():
-        outside = " ".join(SYMBOLS[entry.component] for entry in vessel.outside(_envelope()))
+        outside = " ".join(SYMBOLS[entry.component] for entry in vessel.outside(_envelope(vessel)))
         yaw = "stable" if math.isinf(vessel.yaw_unstable_above) else f">{vessel.yaw_unstable_above:.2g}"
-        e = (f"{value:.2g}" for value in vessel.normalized)
-        row = [name, *e, f"{vessel.top_speeds[0]:.2g}", yaw, vessel.actuation, outside or "inside"]
+        e = (f"{value:.2g}" for value in vessel.normalized[:LISTED])
+        scale = f"{vessel.scale.length:g}", f"{vessel.scale.time:g}"
+        row = [name, *e, f"{vessel.top_speeds[0]:.2g}", yaw, _policy(vessel), *scale, outside or "inside"]
         table.add_row(*row, style="" if outside == "" else "dim")
     console = open_console()
     console.print(table)
     console.print(
-        "\nαu … cuv: the nine components of e, SI units. top: surge speed under full command, m/s.\n"
-        "yaw: stable, or unstable above that speed in m/s. acts: full, or under where surge, sway and yaw\n"
-        f"are not independent. outside: components of e outside the envelope of the policy '{POLICY}'\n"
-        "(nonlinear damping is evaluated at 0.6 m/s). Details: anyhull vessels show NAME"
+        "\nαu … 1/τr: peak accelerations and damping rates, SI units. top: surge speed under full command, m/s.\n"
+        "yaw: stable, or unstable above that speed in m/s. policy: the default one for it. l, T: its units of\n"
+        "length (m) and time (s) with that policy. outside: components of e in these units outside the\n"
+        "policy's envelope (nonlinear damping at 0.6 l/T). Details: anyhull vessels show NAME"
     )
 
 
@@ -65,28 +94,20 @@ def show(
 
     boat = Setup.load(vessel).vessel
     if as_json:
-        print_json(_facts(vessel, boat) | {"effective": boat.effective()._asdict(), **asdict(boat)})
+        print_json(_facts(vessel, boat) | asdict(boat))
         return
     console = open_console()
     console.print(Text(boat.name, style="bold"))
     size = [f"{what} {value:g} m" for what, value in (("length", boat.length), ("beam", boat.beam)) if value]
     under = "under-actuated" if boat.actuation == "under" else "fully actuated"
     console.print(", ".join([under, *size, *([f"quality {boat.quality}"] if boat.quality else [])]), "\n")
-    console.print(_physics(boat))
-    unstable = boat.yaw_unstable_above
-    stability = "stable at any speed" if math.isinf(unstable) else f"unstable above {unstable:.2g} m/s, open loop"
-    console.print(f"mass {boat.m:g} kg.  Yaw: {stability}.\n")
-    console.print(_components(boat))
-    outside = boat.outside(_envelope())
-    for entry in outside:
-        console.print(
-            f"{entry.component} = {entry.value:.3g} is outside [{entry.low:g}, {entry.high:g}]: {entry.advice}"
-        )
-    if not outside:
-        console.print(f"Inside the envelope of the policy '{POLICY}'.")
+    (_print_identified if boat.hydrodynamics else _print_plausible)(boat, console)
+    console.print(_scale_in_words(boat))
     if boat.thrusters:
         console.print()
         console.print(_layout(boat))
+    for line in warnings(boat):
+        console.print(f"warning: {line}", soft_wrap=True)
     for short in boat.shortcomings():
         given = f"{short.axis} limit {short.limit:.4g}, thrusters give {short.attainable:.4g}"
         console.print(f"warning: {given}: {short.advice}", soft_wrap=True)
@@ -95,13 +116,45 @@ def show(
             console.print(f"\n{what}: {text}")
 
 
+def _print_identified(boat: Vessel, console: Console) -> None:
+    """What follows from the hydrodynamics in a boat's file."""
+    console.print(_physics(boat))
+    unstable = boat.yaw_unstable_above
+    stability = "stable at any speed" if math.isinf(unstable) else f"unstable above {unstable:.2g} m/s, open loop"
+    console.print(f"mass {boat.mass:g} kg.  Yaw: {stability}.\n")
+    console.print(_components(boat))
+    outside = boat.outside(_envelope(boat))
+    for entry in outside:
+        console.print(
+            f"{entry.component} = {entry.value:.3g} is outside [{entry.low:g}, {entry.high:g}]: {entry.advice}"
+        )
+    if not outside:
+        console.print("Inside the policy's envelope.")
+
+
+def _print_plausible(boat: Vessel, console: Console) -> None:
+    """What is known of a boat without hydrodynamics, and the ranges over its plausible hulls."""
+    surge, sway, yaw = (f"{limit:.4g}" for limit in boat.limits)
+    mass = f"{boat.m:g} kg" if boat.m else "not stated"
+    console.print(f"limits: surge {surge} N, sway {sway} N, yaw {yaw} N·m.  Mass: {mass}.")
+    console.print("No hydrodynamics: policies need none; MPC and PID do, and simulations draw plausible hulls.\n")
+    table = new_table(["drawn from the above", "5 %", "95 %", "unit"], left=("drawn from the above", "unit"))
+    for name, (low, high) in ranges(boat).items():
+        if (name == "m" and boat.m) or low == high == 0:
+            continue
+        text, unit = LABELS.get(name, (f"{name} at 0.6 m/s" if name.startswith("inv_tau") else name, ""))
+        table.add_row(text, f"{low:.3g}", f"{high:.3g}", unit)
+    console.print(table)
+    console.print(f"Ranges over {MANY} plausible hulls; docs/vessels.md states the estimates.")
+
+
 def _physics(boat: Vessel) -> Table:
     """Inertia, damping, limit and top speed of each axis."""
     table = new_table(["axis", "added mass", "inertia", "damping", "quadratic", "cubic", "limit", "top speed"])
     rows = (
-        ("surge", boat.X_udot, (boat.X_u, boat.X_uu, boat.X_uuu), "m/s", "N"),
-        ("sway", boat.Y_vdot, (boat.Y_v, boat.Y_vv, boat.Y_vvv), "m/s", "N"),
-        ("yaw", None, (boat.N_r, boat.N_rr, boat.N_rrr), "rad/s", "N·m"),
+        ("surge", boat.hull.X_udot, (boat.hull.X_u, boat.hull.X_uu, boat.hull.X_uuu), "m/s", "N"),
+        ("sway", boat.hull.Y_vdot, (boat.hull.Y_v, boat.hull.Y_vv, boat.hull.Y_vvv), "m/s", "N"),
+        ("yaw", None, (boat.hull.N_r, boat.hull.N_rr, boat.hull.N_rrr), "rad/s", "N·m"),
     )
     for i, (axis, added, damping, speed, force) in enumerate(rows):
         inertia = f"{boat.inertia[i]:.5g} {'kg·m²' if axis == 'yaw' else 'kg'}"
@@ -113,11 +166,12 @@ def _physics(boat: Vessel) -> Table:
 
 
 def _components(boat: Vessel) -> Table:
-    """e beside the envelope of the default policy."""
-    table = new_table(["component", "e", "at 0.6 m/s", "envelope from", "to", ""], left=("component", ""))
-    outside = {entry.component for entry in boat.outside(_envelope())}
-    for name, value, effective in zip(Normalized._fields, boat.normalized, boat.effective(), strict=True):
-        low, high = _envelope()[name]
+    """e, and in the policy's units beside its envelope."""
+    table = new_table(["component", "e", "for the policy", "envelope from", "to", ""], left=("component", ""))
+    envelope = _envelope(boat)
+    outside = {entry.component for entry in boat.outside(envelope)}
+    for name, value, effective in zip(Normalized._fields, boat.normalized, boat.for_policy, strict=True):
+        low, high = envelope[name]
         verdict = "outside" if name in outside else "inside"
         table.add_row(name, f"{value:.4g}", f"{effective:.4g}", f"{low:g}", f"{high:g}", verdict)
     return table
@@ -133,16 +187,54 @@ def _layout(boat: Vessel) -> Table:
     return table
 
 
+def _scale(boat: Vessel) -> dict[str, Any]:
+    """The units in which a policy steers the boat, and what it then knows, for JSON; SI."""
+    scale = boat.scale
+    sea = scale.sea(Sea.field())
+    return {
+        "length": scale.length,
+        "time": scale.time,
+        "period": round(scale.period, 6),
+        "derating": dict(zip(("Fx", "Fy", "Mz"), derating(boat), strict=True)),
+        "derated": dict(zip(("Fx", "Fy", "Mz"), derated(boat), strict=True)),
+        "knows": {"current": sea.current, "delay": sea.delay[1], "force": sea.force},
+    }
+
+
+def _scale_in_words(boat: Vessel) -> str:
+    """The same for people."""
+    facts = _scale(boat)
+    knows, shares = facts["knows"], facts["derating"]
+    words = f"Policy: {_policy(boat)}. Scale: l = {facts['length']:g} m, T = {facts['time']:g} s"
+    words += f"; control period {facts['period']:g} s ({1 / facts['period']:.3g} Hz).\n"
+    words += f"The policy then knows a current up to {knows['current']:.2g} m/s, a delay up to {knows['delay']:.2g} s "
+    words += f"and wind and waves up to {100 * knows['force']:g} % of the force."
+    units = {"Fx": "N", "Fy": "N", "Mz": "N·m"}
+    for axis, share in shares.items():
+        if share < 1:
+            limit = f"{facts['derated'][axis]:.4g} of {getattr(boat, axis):.4g} {units[axis]}"
+            words += f"\nDerated: {axis} to {limit} ({100 * share:.2g} %), stronger than any boat in training."
+    return words
+
+
 def _facts(name: str, vessel: Vessel) -> dict[str, Any]:
     """The data of a vessel in the list, for JSON."""
-    surge, sway, yaw = vessel.top_speeds
-    return {
+    found = {
         "id": name,
         "name": vessel.name,
+        "actuation": vessel.actuation,
+        "policy": _policy(vessel),
+        "scale": _scale(vessel),
+        "outside": [entry._asdict() for entry in vessel.outside(_envelope(vessel))],
+        "shortcomings": [entry._asdict() for entry in vessel.shortcomings()],
+        "warnings": warnings(vessel),
+    }
+    if vessel.hydrodynamics is None:
+        return found | {"plausible": ranges(vessel)}
+    surge, sway, yaw = vessel.top_speeds
+    return found | {
         "normalized": vessel.normalized._asdict(),
+        "effective": vessel.effective()._asdict(),
         "top_speeds": {"surge": surge, "sway": sway, "yaw": yaw},
         "yaw_unstable_above": vessel.yaw_unstable_above,
-        "actuation": vessel.actuation,
-        "outside": [entry._asdict() for entry in vessel.outside(_envelope())],
-        "shortcomings": [entry._asdict() for entry in vessel.shortcomings()],
     }

@@ -1,10 +1,11 @@
-"""Baseline controllers: `MPC` with the vessel's equations of motion, and cascaded `PID`."""
+"""Baseline controllers: `MPC` with the vessel's equations of motion, cascaded `PID`, and line of sight, `LOS`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from anyhull.control.los import LOS
 from anyhull.control.pid import PID
 from anyhull.controller import Controller
 from anyhull.vessel import Vessel
@@ -12,7 +13,7 @@ from anyhull.vessel import Vessel
 if TYPE_CHECKING:
     from anyhull.control.mpc import MPC
 
-__all__ = ["CONTROLLERS", "MPC", "PID"]
+__all__ = ["CONTROLLERS", "LOS", "MPC", "PID"]
 
 
 def __getattr__(name: str) -> Any:
@@ -33,5 +34,6 @@ CONTROLLERS: dict[str, Callable[[Vessel], Controller]] = {
     "mpc-paper": _mpc("paper"),
     "mpc-field": _mpc("field"),
     "pid": PID,
+    "los": LOS,
 }
 """Constructors of model-based controllers, by name."""

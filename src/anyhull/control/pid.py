@@ -16,6 +16,8 @@ T = 0.28 s was chosen on the five platforms and the rectangle by the mean positi
 sea with its delay always at the longest, 0.2 s: 3.4 cm at 0.24 s, 2.3 at 0.26, 2.1 at 0.28, 2.2 at 0.30, 2.5 at 0.33.
 With the delay drawn from 0 to 0.2 s, 0.24 s would be best (1.4 cm against 1.6), but Roboat 1 oscillates there when the
 delay is long. In ideal conditions a smaller T is always better.
+
+Lengths and times are in the units of the vessel's scale, so that a ship is tuned as a model is.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from anyhull.errors import InputError
 from anyhull.vessel import Vessel
 
 T = 0.28
-"""Closed-loop time constant and dead time together, s."""
+"""Closed-loop time constant and dead time together, in the vessel's time unit."""
 
 
 class PID:
@@ -38,9 +40,11 @@ class PID:
 
     def __init__(self, vessel: Vessel) -> None:
         if vessel.Fy == 0:
-            raise InputError(f"{vessel.name}: PID controls each axis separately and needs Fy > 0; MPC does not")
+            raise InputError(f"{vessel.name}: PID controls each axis separately and needs Fy > 0; use los or mpc")
         self.vessel = vessel
-        e = vessel.effective()
+        self._scale = vessel.scale
+        self._e, self._drag = self._scale.normalized(vessel.normalized), self._scale.drag(vessel.drag)
+        e = self._scale.normalized(vessel.effective())
         self._alpha = np.array(e[:3])
         rates = np.array(e[3:6])
         self._integral_rate = np.maximum(rates, 1 / (4 * T))
@@ -53,13 +57,14 @@ class PID:
     def step(self, pose: ArrayLike, velocity: ArrayLike, window: ArrayLike) -> Array:
         """The normalized command in [-1, 1]³ for the coming period."""
         now, nu, reference = check_inputs(pose, velocity, window)
+        now, nu, reference = self._scale.pose(now), self._scale.velocity(nu), self._scale.window(reference)
         x, y, psi = reference[0, :3] - now
         error = np.array([*to_body(x, y, now[2]), wrap(psi)])
         desired = np.array([*to_inertial(reference[0, 3], reference[0, 4], psi), reference[0, 5]])
         change = (reference[1, 3:] - reference[0, 3:]) / PERIOD
 
         velocity_error = desired + approach(error, self._alpha) - nu
-        feedforward = np.array(inverse_dynamics(desired, change, self.vessel.normalized, self.vessel.drag))
+        feedforward = np.array(inverse_dynamics(desired, change, self._e, self._drag))
         force = feedforward + velocity_error / (self._alpha * T) + self._integral
         command: Array = np.clip(force, -1.0, 1.0)
         # Anti-windup: a saturated axis does not integrate further into saturation.

@@ -131,11 +131,13 @@ def window_cost(
         return policy.act(observation, jax.lax.stop_gradient(history), privileged, memory)
 
     def carry(state: EnvState, memory: Array) -> tuple[EnvState, Array]:
-        boat, commands = clip_cotangent(state.boat, limit), clip_cotangent(state.commands, limit)
-        return state._replace(boat=boat, commands=commands), clip_cotangent(memory, limit)
+        fields = ("boat", "commands", "actuators")
+        clipped = {name: clip_cotangent(getattr(state, name), limit) for name in fields}
+        return state._replace(**clipped), clip_cotangent(memory, limit)
 
     def record(s: Step) -> tuple[dict[str, Array], tuple[Array, Array, Array]]:
-        terms = cost_terms(s.next_state.boat, s.next_state.window[:, 0], s.action, s.state.commands[:, 0], config)
+        target = jax.vmap(environment.target)(s.next_state)
+        terms = cost_terms(s.next_state.boat, target, s.action, s.state.commands[:, 0], config)
         metrics = {name: value.mean() for name, value in terms.items()} | {"failures": s.outcome.terminated.mean()}
         return metrics, (s.latent, s.next_memory, s.privileged)
 

@@ -12,6 +12,8 @@ from anyhull.errors import InputError, unknown
 from anyhull.learn.environment import TrackingEnv
 from anyhull.learn.policies import LATENT
 from anyhull.learn.randomization import Randomization
+from anyhull.learn.reference_generator import CRUISE
+from anyhull.learn.thrust import ThrusterModel
 from anyhull.observation import Scales
 from anyhull.schema import decode, type_hints
 from anyhull.sea import Sea
@@ -162,6 +164,15 @@ class Config:
 SENSOR_NOISE = (0.015, 0.015, 0.005, 0.03, 0.03, 0.02)
 """Largest sensor noise in training for the field: 1.5 times the estimator's errors in the twin."""
 
+FIELD_FASTEST = 5.0
+"""Highest speed of the references in training for the field: that of a fast boat at 0.4 of its top speed, m/s."""
+
+UNDER_FASTEST = 3.0
+"""The same for boats without sway force."""
+
+UNDER_OFFSET = (0.5, 0.5, 0.5, 0.2, 0.05, 0.2)
+"""Largest initial offset of boats without sway force."""
+
 APG_OFFSET = (0.5, 0.5, 0.5, 0.2, 0.1, 0.2)
 """Largest initial offset in the recipe `apg`, for which its weights were tuned."""
 
@@ -200,6 +211,10 @@ def paper_fast(method: str, sea: str = "ideal", vessel: str | None = None) -> Co
     )
 
 
+FIELD_THRUSTERS = ThrusterModel(lag=0.5, reverse=0.2, dead_band=0.05, quadratic=0.8)
+"""Thrusters and drag in training for the field (docs/differences.md has the sources)."""
+
+
 def apg(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
     """The recipe `apg` for a teacher or a student: analytic policy gradients through the simulator."""
     config = paper(method, sea, vessel)
@@ -208,19 +223,55 @@ def apg(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
     disturbed = config.environment.sea != Sea.ideal()
     # With wind and delay, a lower weight of |Δτ| reduces the position error.
     teacher = replace(config.apg, updates=3000, heading=0.6, delta_tau=0.06) if disturbed else config.apg
-    environment = replace(config.environment, episode_steps=400, initial_offset=APG_OFFSET, turn_share=0.85)
+    environment = replace(
+        config.environment,
+        episode_steps=400,
+        initial_offset=APG_OFFSET,
+        turn_share=0.85,
+        fastest=FIELD_FASTEST if disturbed else CRUISE,
+        thrusters=FIELD_THRUSTERS if disturbed else ThrusterModel(),
+    )
     rates: Any = {"learning_rate": 1e-3, "final_learning_rate": 1e-4}
+    more: Any = {"updates": 12000, "num_envs": 2048} if disturbed else {"updates": 3300}
     return replace(
         config,
         recipe="apg",
         environment=replace(environment, privileged_sea=disturbed),
         distillation=replace(config.distillation, total_steps=15_000_000, nll=0.1, **rates),
         apg=teacher,
-        finetune=replace(teacher, updates=8000 if disturbed else 3300, latent=1e-3, nll=5e-3, curriculum=False),
+        finetune=replace(teacher, **more, latent=1e-3, nll=5e-3, curriculum=False),
         latent_size=16 if disturbed else LATENT,
         # A larger scale saturates the clipped cotangents, at the cost of slow boats.
         scales=replace(config.scales, error=10.0),
         modulated=True,
+    )
+
+
+def apg_under(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
+    """`apg` for boats without sway force: position counts, and heading follows from it.
+
+    The small weights on heading and velocity keep the problem well posed. A longer window covers the turn that corrects
+    an error across the boat.
+    """
+    config = apg(method, sea, vessel)
+    environment = replace(
+        config.environment,
+        randomization=Randomization(sway=False),
+        initial_offset=UNDER_OFFSET,
+        fastest=UNDER_FASTEST,
+    )
+    weights: Any = {"num_envs": 512, "horizon": 64, "heading": 0.05, "velocity": 0.02, "delta_tau": 0.05}
+    updates = 6000
+    if sea != "ideal":
+        # Against wind from the side only turning helps: it takes larger steps of the command, and its effect on the
+        # position comes seconds later, in cotangents that are larger in proportion.
+        weights |= {"num_envs": 1024, "delta_tau": 0.02, "cotangent_limit": 120.0}
+        updates = 7000
+    return replace(
+        config,
+        environment=environment,
+        apg=replace(config.apg, updates=1500, **weights),
+        finetune=replace(config.finetune, updates=updates, **weights),
     )
 
 
@@ -235,7 +286,10 @@ def apg_fast(method: str, sea: str = "ideal", vessel: str | None = None) -> Conf
     )
 
 
-PRESETS = {"apg": {"full": apg, "fast": apg_fast}, "ppo": {"full": paper, "paper": paper, "fast": paper_fast}}
+PRESETS = {
+    "apg": {"full": apg, "under": apg_under, "fast": apg_fast},
+    "ppo": {"full": paper, "paper": paper, "fast": paper_fast},
+}
 """Presets by recipe and name."""
 
 

@@ -18,10 +18,11 @@ from anyhull import observation
 from anyhull.backend import to_body
 from anyhull.dynamics import PERIOD, SUBSTEP
 from anyhull.errors import InputError
-from anyhull.learn import randomization, reference_generator
+from anyhull.learn import randomization, reference_generator, thrust
 from anyhull.learn.kernels.dynamics import move
 from anyhull.learn.randomization import Randomization
 from anyhull.learn.reward import RewardWeights, reward_terms
+from anyhull.learn.thrust import ThrusterModel
 from anyhull.observation import HISTORY_SIZE, OBSERVATION_SIZE, PRIVILEGED, Privileged
 from anyhull.reference import PREVIEW
 from anyhull.sea import Sea, clip_current, delayed, drift_current, drift_force
@@ -37,6 +38,9 @@ NOISE_MEMORY = 0.85
 
 CURRENT, FORCE, DELAY = slice(0, 2), slice(2, 5), slice(5, 6)
 """Slices of `EnvState.disturbance`."""
+
+WITHOUT_SWAY = (1.0, 0.0, 1.0)
+"""Factors on the command of a boat that cannot push sideways."""
 
 Key = Array
 Scalar = Float[Array, ""]
@@ -84,6 +88,8 @@ class EnvState(NamedTuple):
     """Current (2), force (3) and delay."""
     sensor_error: Float[Array, " k"]
     """Error of the measured state (6), and the boat's share of the largest noise; empty without sensor noise."""
+    actuators: Float[Array, " k"]
+    """Thrust (3), lag, reverse share, dead band and quadratic share of drag; empty with ideal thrusters."""
     e: Float[Array, " 9"]
     """Normalized components of the boat."""
     age: Int[Array, ""]
@@ -139,7 +145,11 @@ class TrackingEnv:
     noise_free_share: float = 0.5
     """Share of boats whose measured state has no error, below 1."""
     privileged_sea: bool = False
-    """Whether the privileged vector includes delay, current and force."""
+    """Whether the privileged vector includes delay with lag, current and force."""
+    fastest: float = reference_generator.CRUISE
+    """Highest speed of the references, m/s."""
+    thrusters: ThrusterModel = field(default_factory=ThrusterModel)
+    """What real thrusters and hulls do beyond the paper's model; by default nothing."""
 
     observation_size: ClassVar[int] = OBSERVATION_SIZE
     history_size: ClassVar[int] = HISTORY_SIZE
@@ -156,8 +166,13 @@ class TrackingEnv:
 
     @property
     def reset_draws(self) -> int:
-        """Uniform numbers per reset: boat, first segment, offset, delay, current and force, sensor errors."""
-        return randomization.DRAWS + reference_generator.DRAWS + 6 + 1 + 5 + 7 * self.noisy
+        """Uniform numbers per reset."""
+        return sum(self._reset_parts) + 7 * self.noisy
+
+    @property
+    def _reset_parts(self) -> tuple[int, ...]:
+        """Of these for boat, first segment, offset, delay, current and force, and thrusters; then sensor errors."""
+        return randomization.DRAWS, reference_generator.DRAWS, 6, 1, 5, thrust.DRAWS * self.thrusters.real
 
     @property
     def privileged_size(self) -> int:
@@ -182,8 +197,10 @@ class TrackingEnv:
     def reset(self, uniforms: Float[Array, " n"], progress: Scalar | float = 1.0) -> EnvState:
         """A new episode from `reset_draws` uniform numbers."""
         difficulty, sea = self.difficulty(progress), self.sea
-        ends = list(accumulate((randomization.DRAWS, reference_generator.DRAWS, 6, 1, 5)))
-        boat, segment, offset, delay, disturbance, error = jnp.split(uniforms, ends)
+        ends = list(
+            accumulate((randomization.DRAWS, reference_generator.DRAWS, 6, 1, 5, thrust.DRAWS * self.thrusters.real))
+        )
+        boat, segment, offset, delay, disturbance, actuators, error = jnp.split(uniforms, ends)
         e = self.randomization.sample(boat, self.initial_spread + (1 - self.initial_spread) * difficulty)
         first = reference_generator.draw(segment, self._capability(e), difficulty)
         window = reference_generator.begin(first, (0.0, 0.0, 0.0))
@@ -203,6 +220,7 @@ class TrackingEnv:
             commands=jnp.zeros((sea.commands, 3)),
             disturbance=jnp.concatenate([jnp.stack(current), force, low + (high - low) * delay]),
             sensor_error=error,
+            actuators=self.thrusters.reset(actuators),
             e=e,
             age=jnp.zeros((), jnp.int32),
         )
@@ -212,11 +230,15 @@ class TrackingEnv:
     ) -> tuple[EnvState, Outcome]:
         """One control period: the boat moves under the clipped command, the reference and the sea advance."""
         command = jnp.clip(action, -1.0, 1.0)
+        if not self.randomization.sway:
+            command = command * jnp.array(WITHOUT_SWAY)
         previous = state.commands[0]
         commands = jnp.concatenate([command[None], state.commands[:-1]])
         current, force, delay = (state.disturbance[part] for part in (CURRENT, FORCE, DELAY))
         active = delayed(tuple(commands), delay[0], SUBSTEPS) if self.sea.commands > 1 else [command] * SUBSTEPS
-        boat = move(state.boat, jnp.stack([jnp.stack(tau) + force for tau in active]), state.e, current)
+        active, actuators = self.thrusters.apply(active, state.actuators)
+        e, quadratic = self.thrusters.drag(state.e, actuators)
+        boat = move(state.boat, jnp.stack([jnp.stack(tau) + force for tau in active]), e, current, quadratic)
         # An extreme boat can diverge until the integration overflows: the episode then terminates.
         overflow = ~jnp.all(jnp.abs(boat) < LARGEST)
         boat = jnp.where(overflow, state.boat, boat)
@@ -247,14 +269,19 @@ class TrackingEnv:
             # Scaled so that the standard deviation stays constant.
             new = (1 - NOISE_MEMORY**2) ** 0.5 * error[6] * jnp.array(self.sensor_noise) * draws.sensor_error
             error = error.at[:6].set(NOISE_MEMORY * error[:6] + new)
-        after = EnvState(boat, previous_pose, window, jnp.stack(segment), commands, disturbance, error, state.e, age)
+        moved = boat, previous_pose, window, jnp.stack(segment), commands, disturbance, error, actuators
+        after = EnvState(*moved, state.e, age)
         return after, outcome
 
     def observe(self, state: EnvState) -> Float[Array, " 72"]:
         """The base observation o."""
         boat = self._measured(state.boat, state.sensor_error)
-        fields = observation.observe(boat[:3], boat[3:], state.window, state.commands[0])
+        fields = observation.observe(boat[:3], boat[3:], self._seen(state.window, boat), state.commands[0])
         return jnp.asarray(observation.pack(fields))
+
+    def target(self, state: EnvState) -> Float[Array, " 6"]:
+        """The reference now, from which errors are measured."""
+        return self._seen(state.window, state.boat)[0]
 
     def history(self, state: EnvState) -> Float[Array, " 9"]:
         """The history feature h."""
@@ -270,10 +297,16 @@ class TrackingEnv:
         current, force, delay = (state.disturbance[part] for part in (CURRENT, FORCE, DELAY))
         drift = jnp.stack(to_body(current[0], current[1], state.boat[2]))
         scales = observation.DELAY_SCALE, observation.CURRENT_SCALE, observation.FORCE_SCALE
+        delay = delay + self.thrusters.lag_of(state.actuators)
         return jnp.asarray(observation.pack(Privileged(e, scales[0] * delay, scales[1] * drift, scales[2] * force)))
 
     def _capability(self, e: Float[Array, " 9"]) -> reference_generator.Capability:
-        return reference_generator.capability(e, turn=self.turn_share)
+        if not self.randomization.sway:
+            return reference_generator.capability_without_sway(e, fastest=self.fastest)
+        return reference_generator.capability(e, turn=self.turn_share, fastest=self.fastest)
+
+    def _seen(self, window: Float[Array, "11 6"], boat: Float[Array, " 6"]) -> Float[Array, "11 6"]:
+        return window if self.randomization.sway else jnp.asarray(observation.free_heading(window, boat[2]))
 
     def _measured(self, boat: Float[Array, " 6"], error: Float[Array, " k"]) -> Float[Array, " 6"]:
         return boat + error[:6] if self.noisy else boat

@@ -13,15 +13,23 @@ from jaxtyping import Array, Float
 
 from anyhull.backend import wrap
 from anyhull.dynamics import PERIOD
+from anyhull.hydrodynamics import Normalized
 from anyhull.learn.config import Config
 from anyhull.learn.environment import EnvState, Outcome, TrackingEnv
 from anyhull.learn.policies import Policy, Student
 from anyhull.learn.randomization import Randomization
 from anyhull.learn.rollout import Step, rollout
+from anyhull.learn.thrust import ThrusterModel
 from anyhull.paper import PLATFORMS
 from anyhull.reference import PREVIEW, Reference, rounded_rectangle
 from anyhull.sea import Sea
 from anyhull.vessel import Vessel
+
+WITHOUT_SWAY = ("blueboat-nmpc", "heron", "kingfisher-sysid", "otter-0", "otter-25", "qiuxin5", "vtec-s3")
+"""Vessels of the catalogue without sway force."""
+
+LARGE_RECTANGLE = {"length": 14.0, "width": 10.0, "radius": 4.0}
+"""The rectangle (m) that all of them can follow."""
 
 RUNS = 20
 """Runs of each boat to average in a random sea."""
@@ -131,11 +139,19 @@ def tracking_metrics(policy: Policy, config: Config) -> dict[str, Any]:
 def _cases(config: Config) -> tuple[dict[str, Any], dict[str, tuple[TrackingEnv, int]]]:
     """Boats by name, and the environments for the evaluation, with the runs of each boat."""
     center = config.environment.randomization.center
+    sway = config.environment.randomization.sway
     boats = {name: Vessel.load(name).normalized for name in PLATFORMS} if center is None else {"trained for": center}
+    if not sway:
+        boats = {name: _pushed(Vessel.load(name).effective()) for name in WITHOUT_SWAY}
     # The training distribution has no effect here, and would cause a recompilation for each.
-    environment = replace(config.environment, randomization=Randomization())
+    environment = replace(config.environment, randomization=Randomization(sway=sway), thrusters=ThrusterModel())
     ideal = replace(environment, sea=Sea.ideal())
     return boats, {"ideal": (ideal, 1)} | ({} if environment == ideal else {"sea": (environment, RUNS)})
+
+
+def _pushed(e: Normalized) -> Normalized:
+    """A boat without sway force in wind that is measured by its surge force, as in training."""
+    return e._replace(alpha_v=e.alpha_u / e.c_rv)
 
 
 def _inputs(boats: dict[str, Any], environment: TrackingEnv, runs: int) -> tuple[Array, TrackingEnv]:
@@ -163,4 +179,5 @@ def _metrics(policy: Policy, boats: dict[str, Any], environment: TrackingEnv, ru
 def _track_rectangle(policy: Policy, e: Array, environment: TrackingEnv) -> Any:
     # TF32 rounds products to ten bits on a GPU: an error of 0.15 degrees for a recurrent policy.
     with jax.default_matmul_precision("highest"):
-        return track(policy, e, rounded_rectangle(), environment)
+        rectangle = {} if environment.randomization.sway else LARGE_RECTANGLE
+        return track(policy, e, rounded_rectangle(**rectangle), environment)

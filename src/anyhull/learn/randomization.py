@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from anyhull.hydrodynamics import Normalized
 from anyhull.paper import RANGES
-from anyhull.vessel import Normalized
 
 DRAWS = 8
 """Uniform numbers in [0, 1) per boat: e has eight degrees of freedom."""
@@ -24,6 +24,17 @@ SWAY_SHARE = (0.15, 1.5)
 
 ARM = (0.25, 2.0)
 """Lever arm M_z^max / F_x^max, m: ties the Munk moment to the yaw authority of a boat of that size."""
+
+WITHOUT_SWAY: dict[str, tuple[float, float]] = {
+    "alpha_u": (0.25, 8.0),
+    "alpha_r": (0.2, 20.0),
+    "inv_tau_v": (0.2, 40.0),
+    "c_rv": (0.4, 3.0),
+    "top_speed": (0.7, 12.0),
+    "top_rate": (0.3, 12.0),
+    "arm": (0.12, 1.0),
+}
+"""Ranges of boats without sway force: the published ones with two thrusters at the stern lie inside, with a margin."""
 
 Scalar = Float[Array, ""] | float
 Range = tuple[float, float]
@@ -39,6 +50,8 @@ class Randomization:
     """The vessel that the boats are drawn around or scaled from."""
     width: float = 0.2
     """Half width of the range around it, in logarithm; 10 times either way for `scaled` is log(10)."""
+    sway: bool = True
+    """Whether `any` boat has sway force; without it, alpha_v is that of a sideways push as large as the surge force."""
     alpha_u: Range = RANGES["alpha_u"]
     alpha_v: Range = RANGES["alpha_v"]
     alpha_r: Range = RANGES["alpha_r"]
@@ -52,7 +65,7 @@ class Randomization:
     def sample(self, uniforms: Float[Array, " 8"], spread: Scalar = 1.0) -> Float[Array, " 9"]:
         """The components e of a boat; `spread` in [0, 1] narrows every range about its middle."""
         if self.kind == "any":
-            return self._sample_any(uniforms, spread)
+            return (self._sample_any if self.sway else _sample_without_sway)(uniforms, spread)
         e = jnp.array(self.center)
         factors = jnp.exp(spread * self.width * (2 * uniforms - 1))
         if self.kind == "scaled":
@@ -63,6 +76,8 @@ class Randomization:
 
     def envelope(self) -> dict[str, Range]:
         """The range of each component that boats are drawn from, by name."""
+        if not self.sway:
+            return _envelope_without_sway()
         if self.center is None:
             return {name: getattr(self, name) for name in Normalized._fields}
         factors = np.exp([-self.width, self.width])
@@ -78,8 +93,7 @@ class Randomization:
         """
 
         def between(low: float | Array, high: float | Array, uniform: Array) -> Array:
-            middle, half = (jnp.log(low) + jnp.log(high)) / 2, (jnp.log(high) - jnp.log(low)) / 2
-            return jnp.exp(middle + spread * half * (2 * uniform - 1))
+            return _between(low, high, uniform, spread)
 
         alpha_u = between(*self.alpha_u, uniforms[0])
         alpha_v = jnp.clip(alpha_u * between(*SWAY_SHARE, uniforms[1]), *self.alpha_v)
@@ -99,3 +113,39 @@ class Randomization:
         bound = alpha_r / 0.06
         c_uv = jnp.clip(c_uv, jnp.maximum(self.c_uv[0], -bound), jnp.minimum(self.c_uv[1], bound))
         return jnp.stack([alpha_u, alpha_v, alpha_r, inv_tau_u, inv_tau_v, inv_tau_r, c_rv, -1 / c_rv, c_uv])
+
+
+def _between(low: float | Array, high: float | Array, uniform: Array, spread: Scalar) -> Array:
+    """A number between two ends, uniform in logarithm; `spread` narrows the range about its middle."""
+    middle, half = (jnp.log(low) + jnp.log(high)) / 2, (jnp.log(high) - jnp.log(low)) / 2
+    return jnp.exp(middle + spread * half * (2 * uniform - 1))
+
+
+def _sample_without_sway(uniforms: Float[Array, " 8"], spread: Scalar) -> Float[Array, " 9"]:
+    """Any boat of `WITHOUT_SWAY`; its Munk moment follows from inertias and lever arm, as on a hull."""
+    ranges = WITHOUT_SWAY
+    alpha_u, alpha_r, inv_tau_v, c_rv, top_speed, top_rate, arm = (
+        _between(*ends, uniform, spread) for ends, uniform in zip(ranges.values(), uniforms, strict=False)
+    )
+    c_uv = (1 - c_rv) * alpha_r / (alpha_u * arm)
+    # At 0.6 m/s and 0.1 m/s of sway the yaw actuator must at least balance the Munk moment.
+    c_uv = jnp.clip(c_uv, -alpha_r / 0.06, alpha_r / 0.06)
+    rates = alpha_u / top_speed, inv_tau_v, alpha_r / top_rate
+    return jnp.stack([alpha_u, alpha_u / c_rv, alpha_r, *rates, c_rv, -1 / c_rv, c_uv])
+
+
+def _envelope_without_sway() -> dict[str, Range]:
+    """The range of each component of e that follows from `WITHOUT_SWAY`."""
+    r = WITHOUT_SWAY
+    munk = r["alpha_r"][1] / 0.06
+    return {
+        "alpha_u": r["alpha_u"],
+        "alpha_v": (r["alpha_u"][0] / r["c_rv"][1], r["alpha_u"][1] / r["c_rv"][0]),
+        "alpha_r": r["alpha_r"],
+        "inv_tau_u": (r["alpha_u"][0] / r["top_speed"][1], r["alpha_u"][1] / r["top_speed"][0]),
+        "inv_tau_v": r["inv_tau_v"],
+        "inv_tau_r": (r["alpha_r"][0] / r["top_rate"][1], r["alpha_r"][1] / r["top_rate"][0]),
+        "c_rv": r["c_rv"],
+        "c_ru": (-1 / r["c_rv"][0], -1 / r["c_rv"][1]),
+        "c_uv": (-munk, munk),
+    }

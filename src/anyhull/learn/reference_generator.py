@@ -13,12 +13,23 @@ from typing import Any, NamedTuple
 from anyhull.backend import Number, Numbers, clip, namespace, sin_cos, to_inertial
 from anyhull.dynamics import PERIOD
 from anyhull.reference import PREVIEW
+from anyhull.turning import DRIFT_ANGLE
 
 DRAWS = 7
 """Uniform numbers in [0, 1) per point."""
 
 LARGEST_RADIUS = 12.0
 """Radius of the widest turn, m."""
+
+
+CRUISE = 1.2
+"""Highest speed of most segments, m/s."""
+
+FAST_SHARE = 0.25
+"""Share of the segments that may be faster, for a boat that can."""
+
+DIVERGENCE_RATE = 3.0
+"""Largest rate at which the Munk moment may turn a boat away at speeds above `CRUISE`, 1/s."""
 
 
 class Capability(NamedTuple):
@@ -34,6 +45,12 @@ class Capability(NamedTuple):
     """Highest product of speed and yaw rate, m/s²."""
     ramp: Any
     """Highest rate of change of the speed, m/s²."""
+    fast: Any
+    """Highest speed in a quarter of the segments, m/s."""
+    stop_share: float = 0.05
+    """Share of the segments that are stops."""
+    stop_time: float = 1.0
+    """Duration of a stop relative to that of a straight."""
 
 
 class Segment(NamedTuple):
@@ -46,7 +63,7 @@ class Segment(NamedTuple):
     """Remaining time, s."""
 
 
-def capability(e: Numbers, share: float = 0.85, turn: float = 0.85) -> Capability:
+def capability(e: Numbers, share: float = 0.85, turn: float = 0.85, fastest: float = CRUISE) -> Capability:
     """What a boat with coefficients `e` can follow with this `share` of its actuators in still water.
 
     A turn uses at most the share `turn` of its sway force. The paper's Platform A needs 81 % of its surge force on the
@@ -55,13 +72,49 @@ def capability(e: Numbers, share: float = 0.85, turn: float = 0.85) -> Capabilit
     alpha_u, alpha_v, alpha_r, d_u, d_v, d_r, _, c_ru, _ = e
     xp = namespace(*e)
     return Capability(
-        speed=xp.minimum(share * alpha_u / d_u, 1.2),
+        speed=xp.minimum(share * alpha_u / d_u, CRUISE),
         sway=xp.minimum(share * alpha_v / d_v, 0.6),
         # A step in yaw rate is tracked with a lag that grows with the time to reach it.
         yaw_rate=xp.minimum(xp.minimum(share * alpha_r / d_r, 1.0 * alpha_r), 1.2),
         turn=turn * alpha_v / -c_ru,
         ramp=xp.minimum(0.3 * xp.minimum(alpha_u, alpha_v), 0.5),
+        fast=_fast(e, share, fastest),
     )
+
+
+def capability_without_sway(e: Numbers, fastest: float = CRUISE) -> Capability:
+    """What a boat without sway force can follow: it drifts outward in turns, and its drift causes a Munk moment.
+
+    In a steady turn the sway speed is c_ru·r·u·tau_v, so the drift angle is about |c_ru|·r·tau_v. To keep station it
+    turns into what pushes it, which takes long stops.
+    """
+    alpha_u, _, alpha_r, d_u, d_v, d_r, _, c_ru, c_uv = e
+    xp = namespace(*e)
+    speed, fast = xp.minimum(0.85 * alpha_u / d_u, CRUISE), _fast(e, 0.85, fastest)
+
+    def yaw_rate(speed: Any) -> Any:
+        munk = xp.maximum(c_uv, 0.0) * -c_ru * speed * speed / d_v
+        steady, drift = 0.6 * alpha_r / (d_r + munk), DRIFT_ANGLE * d_v / -c_ru
+        return xp.minimum(xp.minimum(steady, drift), xp.minimum(0.5 * alpha_r, 1.2))
+
+    return Capability(
+        speed=speed,
+        sway=0.0 * speed,
+        yaw_rate=yaw_rate(speed),
+        turn=fast * yaw_rate(fast),
+        ramp=xp.minimum(0.3 * alpha_u, 0.5),
+        fast=fast,
+        stop_share=0.15,
+        stop_time=4.0,
+    )
+
+
+def _fast(e: Numbers, share: float, fastest: float) -> Any:
+    """The highest speed up to `fastest` that a boat's thrust and its stability in yaw allow; `CRUISE` is stable."""
+    alpha_u, _, _, d_u, _, _, _, c_ru, c_uv = e
+    xp = namespace(*e)
+    stable = DIVERGENCE_RATE / xp.sqrt(xp.maximum(c_ru * c_uv, 1e-6))
+    return xp.minimum(share * alpha_u / d_u, xp.maximum(xp.minimum(stable, fastest), CRUISE))
 
 
 def draw(uniforms: Numbers, capability: Capability, difficulty: Number) -> Segment:
@@ -69,8 +122,13 @@ def draw(uniforms: Numbers, capability: Capability, difficulty: Number) -> Segme
     kind, pace, bend, side, length, crab, angle = uniforms
     xp = namespace(kind, capability.speed, difficulty)
     slowest = 0.5 - 0.4 * difficulty
-    speed = capability.speed * (slowest + (1 - slowest) * pace)
-    speed = xp.where(kind < 0.05 * difficulty, 0.0, speed)
+    # Where a boat can be faster, the last of the paces are the fast ones.
+    beyond = (pace - 1 + FAST_SHARE) / FAST_SHARE
+    faster = (beyond > 0) & (capability.fast > capability.speed)
+    cruise = capability.speed * (slowest + (1 - slowest) * pace)
+    speed = xp.where(faster, capability.speed + difficulty * (capability.fast - capability.speed) * beyond**2, cruise)
+    stop = kind < capability.stop_share * difficulty
+    speed = xp.where(stop, 0.0, speed)
 
     tightest = 8.0 * 0.1**difficulty
     radius = tightest * (LARGEST_RADIUS / tightest) ** bend
@@ -82,7 +140,7 @@ def draw(uniforms: Numbers, capability: Capability, difficulty: Number) -> Segme
     sin, cos = sin_cos(crab_angle)
     sway = clip(speed * sin, -capability.sway, capability.sway)
 
-    straight = 1.5 + 6.0 * length
+    straight = (1.5 + 6.0 * length) * xp.where(stop, capability.stop_time, 1.0)
     turning = clip((0.5 + 3.0 * length) / xp.maximum(rate, 1e-3), 1.0, 12.0)
     return Segment(
         u=speed * cos,

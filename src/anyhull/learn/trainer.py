@@ -19,11 +19,11 @@ import numpy as np
 
 from anyhull.errors import InputError, RunError
 from anyhull.files import atomic_write
+from anyhull.hydrodynamics import Normalized
 from anyhull.learn import checkpoints, distributed, evaluate
 from anyhull.learn.config import Config
 from anyhull.learn.phases import Phase, phases
 from anyhull.learn.precompile import precompile
-from anyhull.vessel import Normalized
 
 LOOK_INTERVAL = 1.0
 """Approximate time between two reads of the metrics, s; the devices do not wait for the host in between."""

@@ -39,12 +39,16 @@ from anyhull.onboard.step_record import StepRecord
 from anyhull.onboard.tracker import Phase, Tracker
 from anyhull.onboard.vehicle import Vehicle
 from anyhull.reference import Reference
+from anyhull.scale import PERIOD
 
 FENCE_LENGTHS = 5.0
 """Least distance of the default fence from the mission, in lengths of the boat."""
 
 JOIN_LIMIT = 60.0
-"""Time after an approach within which the boat must be at the reference, s."""
+"""Time after an approach within which the boat must be at the reference, in the vessel's time unit."""
+
+REPEATED = 1.5 * PERIOD
+"""Control period above which commands are repeated, s: a boat's watchdog takes a slower pilot for one that is lost."""
 
 RUNNING = ("run", "hold", "failsafe")
 """Reactions of the guard in which the boat follows its commands."""
@@ -59,7 +63,7 @@ class Autopilot:
         controller: Controller,
         reference: Reference,
         *,
-        settle: float = 1.0,
+        settle: float | None = None,
         lead_in: float = 0.0,
         approach: Approach | None = None,
         resume: float = 0.0,
@@ -69,9 +73,10 @@ class Autopilot:
     ) -> None:
         """`session` is the session number of the commands, by default a random one.
 
-        `resume` is the time of the reference, s, at which to begin. Each of `checks` returns why the boat must not
-        start yet, or an empty text. `default_fence` puts a fence around the reference, and the way to it, where the
-        boat's file has none.
+        `settle` is the time of station keeping at the start of the reference, s, by default one time unit of the
+        vessel. `resume` is the time of the reference, s, at which to begin. Each of `checks` returns why the boat must
+        not start yet, or an empty text. `default_fence` puts a fence around the reference, and the way to it, where
+        the boat's file has none.
         """
         vessel, limits = setup.vessel, setup.limits
         if not vessel.thrusters and setup.link.command == "thrusters":
@@ -85,9 +90,9 @@ class Autopilot:
         self.tracker = Tracker(
             reference,
             limits,
-            approach or Approach(),
+            approach or Approach().scaled(vessel.scale),
             vessel,
-            settle=settle,
+            settle=vessel.scale.time if settle is None else settle,
             lead_in=lead_in,
             resume=resume,
         )
@@ -96,14 +101,16 @@ class Autopilot:
         self.commanding = False
         """Whether the last command was other than zero."""
         radius = max(limits.fence_margin, FENCE_LENGTHS * (vessel.length or 0.0))
+        circle = vessel.hold_radius if vessel.under_actuated else 0.0
         self._corridor = around(reference, radius) if default_fence and setup.fence is None else None
-        self._checks, self._progress_monitor = checks, ProgressMonitor(limits)
+        self._checks, self._progress_monitor = checks, ProgressMonitor(limits, vessel.scale.length, circle)
         self._limits = np.array(vessel.limits)
         self._session = random.SystemRandom().randrange(MAX_INTEGER) if session is None else session
         self._seq = 0
         self._last_step: float | None = None
         self._last_now: float | None = None
         self._sent = np.zeros(3)
+        self._last_command: Command | None = None
         self._reaction: str = "ramp"
         self._rejected_messages: Counter[str] = Counter()
         self._ended = False
@@ -170,11 +177,11 @@ class Autopilot:
             vehicle.allocator.reset()
         # The guard uses the caller's clock, which is never set; the age of the state is the same in it.
         state = replace(estimate, time=estimate.time + now - at)
-        e = None if dynamics is None else np.array(dynamics.e)
+        e, spread = (None, None) if dynamics is None else (np.array(dynamics.e), np.array(dynamics.spread))
         conditions = self._conditions(now, estimate, window[0])
         # An operator's command is followed so that the return has no bump, which a boat that never ran does not have.
         manual = vehicle.manual(now) if self.guard.has_run else None
-        decision = self.guard.step(now, requested, state, _latent(source), e, conditions, manual)
+        decision = self.guard.step(now, requested, state, _latent(source), e, spread, conditions, manual)
         if now < vehicle.rearm_until and self.rearm():
             vehicle.rearm_until = -math.inf
         if decision.reaction in RUNNING and self._reaction not in RUNNING:
@@ -207,6 +214,20 @@ class Autopilot:
             dynamics=getattr(dynamics, "components", None),
             sensors=vehicle.take_measurements(),
         )
+
+    @property
+    def repeat_after(self) -> float:
+        """Time after which to `repeat` a command within a control period, s; inf for a period short enough."""
+        return PERIOD if self.setup.vessel.scale.period > REPEATED else math.inf
+
+    def repeat(self, now: float) -> Command | None:
+        """The last command once more at the caller's time `now`, for the boat's watchdog; None before the first."""
+        if self._last_command is None or not math.isfinite(at := self.vehicle.clock.at(now)):
+            return None
+        self._seq += 1
+        self._last_command = replace(self._last_command, seq=self._seq - 1, time=at)
+        self.vehicle.echo.sent(self._last_command, now)
+        return self._last_command
 
     def rearm(self) -> bool:
         """Take the boat back after a failsafe or a handover, with all thrusters; whether no fault was in the way."""
@@ -243,7 +264,9 @@ class Autopilot:
         self._seq += 1
         thrusters, angles = (tuple(values.tolist()) for values in (allocation.commands, allocation.angles))
         surge, sway, yaw = wrench.tolist()
-        return Command(self._session, self._seq - 1, at, thrusters, angles, (surge, sway, yaw), engaged)
+        command = Command(self._session, self._seq - 1, at, thrusters, angles, (surge, sway, yaw), engaged)
+        self._last_command = command
+        return command
 
     def _window(self, at: float, estimate: Estimate, reaction: str) -> Array:
         """The reference for the coming period."""
@@ -270,8 +293,8 @@ class Autopilot:
                 found["off_path"] = f"{away:.1f} m from the reference"
             if stalled := self._progress_monitor.step(passed, self._sent, estimate.pose, reference):
                 found["no_progress"] = stalled
-            elif self.phase == "joining" and self.tracker.overdue > JOIN_LIMIT:
-                found["no_progress"] = f"not at the reference {JOIN_LIMIT:g} s after the approach"
+            elif self.phase == "joining" and self.tracker.overdue > (most := JOIN_LIMIT * self.setup.vessel.scale.time):
+                found["no_progress"] = f"not at the reference {most:g} s after the approach"
         elif not self.guard.has_run or self.guard.reaction == "handover":
             failed = self._check_arming(estimate) if estimate.health == "ok" else []
             found |= {"arming": "; ".join(failed)} if failed else {}

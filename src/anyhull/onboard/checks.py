@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from anyhull.backend import Array, to_inertial
 from anyhull.controller import Controller
 from anyhull.errors import InputError
+from anyhull.hydrodynamics import Normalized
 from anyhull.onboard.fence import Fence
-from anyhull.vessel import Normalized
 
 Fault = Literal[
     "command",
@@ -37,6 +37,16 @@ Fault = Literal[
 
 LATENT_MARGIN = 0.25
 """Fraction of the latent's range in training by which it may leave that range on either side."""
+
+DYNAMICS_MARGIN = 2.0
+"""Factor by which the estimate of e may leave its range in training at either end. What a boat's file says gives its
+accelerations to this factor, and by them its scale and derating are chosen."""
+
+SIGNIFICANT = 2.0
+"""Standard deviations of the estimate of e by which it must be outside as well: at rest nothing tells the dynamics."""
+
+MOST_SPREAD = 5.0
+"""Largest standard deviation of the logarithm that counts."""
 
 KNOWN = ("ok", "dead reckoning")
 """Healths of an estimate whose position can be judged."""
@@ -109,6 +119,28 @@ def check_range(name: str, value: Any, bounds: tuple[Array, Array] | None) -> di
     return {}
 
 
+def check_dynamics(e: Any, spread: Any, bounds: tuple[Array, Array] | None) -> dict[Fault, str]:
+    """The fault of an estimate of e outside its range in training by more than its margins, see `SIGNIFICANT`.
+
+    `spread` is the standard deviation of the logarithm of each component, or None.
+    """
+    if e is None or bounds is None:
+        return {}
+    low, high = bounds
+    if spread is None:
+        factor = np.full(low.size, DYNAMICS_MARGIN)
+    elif (found := numbers(spread, low.size)) is None:
+        return {"out_of_distribution": f"spread of dynamics not {low.size} finite numbers"}
+    else:
+        factor = np.maximum(np.exp(SIGNIFICANT * np.clip(found, 0.0, MOST_SPREAD)), DYNAMICS_MARGIN)
+    return check_range("dynamics", e, (_beyond(low, factor, -1), _beyond(high, factor, 1)))
+
+
+def _beyond(bound: Array, factor: Array, side: int) -> Array:
+    """A bound moved outward by a factor; `side` is 1 for an upper one."""
+    return np.where(side * bound > 0, bound * factor, bound / factor)
+
+
 def numbers(value: Any, size: int | None) -> Array | None:
     """Finite numbers of shape (size,), or () for None; None for any other value."""
     try:
@@ -145,9 +177,11 @@ def latent_range(controller: Controller) -> tuple[Array, Array] | None:
 
 
 def dynamics_range(controller: Controller) -> tuple[Array, Array] | None:
-    """The range of e on which the controller's policy was trained."""
+    """The range of e, in SI, on which the controller's policy was trained."""
     envelope = getattr(controller, "envelope", None)
     if envelope is None:
         return None
-    low, high = np.array([envelope[component] for component in Normalized._fields]).T
-    return low, high
+    ranges = np.array([envelope[component] for component in Normalized._fields], dtype=np.float64)
+    low, high = (Normalized(*column) for column in ranges.T.tolist())
+    in_si = getattr(controller, "in_si", Normalized._make)
+    return np.array(in_si(low)), np.array(in_si(high))

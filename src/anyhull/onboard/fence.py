@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from anyhull.backend import Array
+from anyhull.hulls import at_least, possible
 from anyhull.onboard.limits import Limits
 from anyhull.reference import Reference
 from anyhull.schema import check_types, require
@@ -132,8 +133,12 @@ def _cross(a: Point, b: Point, c: Point, d: Point) -> bool:
 
 
 def stopping_time(vessel: Vessel, limits: Limits) -> float:
-    """The stopping distance over the speed, s: half a ramp, and the time constant of the damping in surge."""
+    """The stopping distance over the speed, s: half a ramp, and the time constant of the damping in surge.
+
+    Without hydrodynamics, a bound for most plausible hulls.
+    """
     if limits.stopping_time is not None:
         return limits.stopping_time
-    rate = vessel.effective().inv_tau_u
-    return limits.ramp / 2 + (min(1 / rate, MAX_STOPPING_TIME) if rate > 0 else MAX_STOPPING_TIME)
+    rate = float(at_least(np.array([hull.effective().inv_tau_u for hull in possible(vessel)])))
+    most = MAX_STOPPING_TIME * vessel.scale.time
+    return limits.ramp / 2 + (min(1 / rate, most) if rate > 0 else most)

@@ -60,6 +60,14 @@ MAX_YAW_STEP, MAX_YAW_ACCELERATION = 0.5, 20.0
 LARGEST, FARTHEST_ANTENNA = 1e4, 500.0
 """Largest noise, time or limit in SI units, and distance of the antenna from the centre of gravity, m."""
 
+POWERS = {
+    **dict.fromkeys(("speed", "current", "lost_velocity", "settled_velocity"), (1.0, -1.0)),
+    "acceleration": (1.0, -1.5),
+    "current_time": (0.0, 1.0),
+    "lost_position": (1.0, 0.0),
+}
+"""Powers of length and time of what belongs to the size of the boat and not to its sensors."""
+
 MAX_STEP = 0.1
 """Longest step of the prediction, s."""
 

@@ -18,7 +18,7 @@ several faults the most severe reaction counts. With `on_failure = "drift"` a ha
 | `overrun` | a period took more than 1.5 of `period` | run | ramp after `overrun`, late by that much or in a row |
 | `rate` | the controller's command moved by more than `step` | run, in steps | ramp after `chatter` in a row |
 | `fence` | outside, or would be before it has stopped | failsafe | handover after `handover_after` |
-| `out_of_distribution` | latent or dynamics estimate outside its range | run | handover after `out_of_distribution` |
+| `out_of_distribution` | latent or dynamics well outside its range | run | handover after `out_of_distribution` |
 | `arming` | a check before the first command has failed | ramp | |
 | `uplink` | the boat has not confirmed a command for `uplink` | ramp | |
 | `off_path` | further than `off_path` from the reference | failsafe | |
@@ -57,6 +57,7 @@ from anyhull.onboard.checks import (
     EstimatedState,
     Fault,
     brief,
+    check_dynamics,
     check_range,
     check_state,
     checked,
@@ -168,11 +169,13 @@ class Guard:
         state: EstimatedState | None,
         latent: Any = None,
         dynamics: Any = None,
+        spread: Any = None,
         conditions: Mapping[Fault, str] | None = None,
         manual: Array | None = None,
     ) -> Decision:
         """The command for the coming period, from the controller's, at `now` (s) in the clock of the state.
 
+        `dynamics` is the controller's estimate of e, and `spread` the standard deviation of the logarithm of each.
         `conditions` are the faults that the caller has found, with their details; `manual` is the operator's command
         while he steers.
         """
@@ -186,7 +189,7 @@ class Guard:
                 faults["rate"] = f"command moved by {moved:.2g} in a period"
         self._requested = requested
         faults |= check_state(state, self._now, self.limits.max_age, self.fence, self.stopping_time)
-        faults |= check_range("dynamics", dynamics, self._dynamics_range)
+        faults |= check_dynamics(dynamics, spread, self._dynamics_range)
         faults |= check_range("latent", latent, self._latent_range) | dict(conditions or {})
         events = self._track(faults)
 

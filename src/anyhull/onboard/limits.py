@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from anyhull.dynamics import PERIOD
+from anyhull.scale import PERIOD, Scale
 from anyhull.schema import check_types, require
 
 MOST = {"step": 1.0, "high_command": 1.0, "battery": 1.0, "tilt": 1.57, "fence_margin": 1e5}
@@ -13,10 +13,22 @@ MOST = {"step": 1.0, "high_command": 1.0, "battery": 1.0, "tilt": 1.57, "fence_m
 
 LONGEST = 3600.0
 
+POWERS = dict.fromkeys(("slow_distance", "off_path", "progress_distance", "arrival"), (1, 0)) | dict.fromkeys(
+    (
+        *("ramp", "hold", "settle", "handover_after", "dead_reckoning", "overrun", "chatter"),
+        *("out_of_distribution", "thruster", "no_progress", "period"),
+    ),
+    (0, 1),
+)
+"""Powers of length and time of the limits that belong to the size of the boat."""
+
 
 @dataclass(frozen=True)
 class Limits:
-    """Thresholds of the guard; seconds where no unit is named."""
+    """Thresholds of the guard; seconds where no unit is named.
+
+    Defaults are those of a boat of a metre, and a boat of another scale has them in its own units (`POWERS`).
+    """
 
     step: float = 0.5
     """Largest change of the command on an axis in one period."""
@@ -70,7 +82,11 @@ class Limits:
     """What the boat does after a failure that leaves it steerable: keep station, return along its track and keep
     station at its start, or drift with the thrusters off."""
     period: float = PERIOD
-    """Between two commands."""
+    """Control period."""
+
+    def scaled(self, scale: Scale) -> Limits:
+        """These limits for a boat of that scale: its length and time units count for what is at its default."""
+        return scale.defaults(self, POWERS)
 
     def __post_init__(self) -> None:
         check_types(self)

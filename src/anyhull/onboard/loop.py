@@ -1,4 +1,4 @@
-"""The loop by the wall clock: an autopilot, a link to the boat and a period of 100 ms.
+"""The loop by the wall clock: an autopilot, a link to the boat and the vessel's control period.
 
 It receives until a command is due, steps the autopilot, sends, and records. A missed period is skipped: the guard sees
 an overrun. Neither the link nor the display can end the loop, and the journal is written by a thread of its own.
@@ -65,22 +65,24 @@ def run_autopilot(
     stays there; `about` is added to it and to the log. `on_end` is called after the last command, before the record is
     closed, which may take seconds.
     """
-    period, events = PERIOD / time_factor, autopilot.event_log
+    period, events = autopilot.setup.vessel.scale.period / time_factor, autopilot.event_log
+    repeat_after = autopilot.repeat_after / time_factor
     recorder, periods, reporter = RunRecorder(autopilot, journal, about), Periods(), Reporter(autopilot)
     gc.collect()
     # A collection then passes over what was there before the run, which is most of it.
     gc.freeze()
     due, deadline, at, ended = clock(), math.inf, 0.0, ""
+    repeat_due = math.inf
     try:
         while not ended or (clock() < deadline and not _at_rest(autopilot)):
             while True:
                 received: list[Received] = []
                 try:
-                    received = link.receive(due - clock())
+                    received = link.receive(min(due, repeat_due) - clock())
                 except Exception as error:
                     events.record(at, "link failed", _brief(error))
                     time.sleep(LINK_PAUSE)
-                latest = max(due, clock()) + MOST_LATE
+                latest = max(min(due, repeat_due), clock()) + MOST_LATE
                 for i, (message, arrival) in enumerate(received):
                     if clock() > latest:
                         events.record(at, "messages dropped", "they take longer than a period", len(received) - i)
@@ -91,6 +93,10 @@ def run_autopilot(
                         events.record(at, "message failed", _brief(error))
                 if (now := clock()) >= due:
                     break
+                if now >= repeat_due:
+                    repeat_due = now + repeat_after
+                    if (repeated := autopilot.repeat(now * time_factor)) is not None:
+                        _send(link, repeated, autopilot, at)
             if periods.add(now * time_factor) % STATISTICS == 0:
                 recorder.note(periods.summary())
             autopilot.on_rejected(link.rejected, now * time_factor)
@@ -105,6 +111,7 @@ def run_autopilot(
                 _send(link, step.command, autopilot, at)
                 reporter.add(step, now * time_factor, ended)
                 recorder.add(step, now * time_factor)
+            repeat_due = clock() + repeat_after
             if on_step is not None:
                 try:
                     on_step(step, (now - due) * time_factor)

@@ -36,7 +36,8 @@ DEAD, WEAK = 0.15, 0.85
 """Shares of the expected thrust below which a thruster counts as dead, and as weak."""
 
 AWAY = (0.5, 0.3)
-"""Distance, m, and angle, rad, to the reference beyond which a high command must lead to progress."""
+"""Distance, in the vessel's length unit, and angle, rad, to the reference beyond which a high command must lead to
+progress."""
 
 
 class CommandEcho:
@@ -175,8 +176,11 @@ class ThrusterMonitor:
 class ProgressMonitor:
     """Finds a boat that does not move at high command: aground, or caught."""
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self, limits: Limits, length: float = 1.0, hold_radius: float = 0.0) -> None:
+        """`length` is the vessel's length unit, m; `hold_radius` that of a boat without sway force, which keeps no
+        heading, else zero."""
+        self._limits, self._away = limits, max(AWAY[0] * length, hold_radius)
+        self._angle = AWAY[1] if hold_radius == 0 else math.inf
         self.reset()
 
     def reset(self) -> None:
@@ -198,10 +202,10 @@ class ProgressMonitor:
             self._track.popleft()
         moved = math.dist(pose[:2], self._track[0][1:]) >= li.progress_distance
         # Away from the reference a boat has to move; only near it is turning all that is left to do.
-        turned = away <= AWAY[0] and turn <= self._turned_to - AWAY[1]
+        turned = away <= self._away and turn <= self._turned_to - AWAY[1]
         if moved or turned:
             self._turned_to = turn
-        high = float(np.abs(command).max()) >= li.high_command and (away > AWAY[0] or turn > AWAY[1])
+        high = float(np.abs(command).max()) >= li.high_command and (away > self._away or turn > self._angle)
         self._pushed = 0.0 if turned else min(max(0.0, self._pushed + (passed if high else -passed)), li.no_progress)
         if moved or self._pushed < li.no_progress - 1e-6:
             return ""

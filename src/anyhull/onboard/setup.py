@@ -9,7 +9,7 @@ from typing import Any
 from anyhull.errors import InputError
 from anyhull.files import read_toml
 from anyhull.onboard.fence import Circle, Fence, Polygon
-from anyhull.onboard.filter import Sensors
+from anyhull.onboard.filter import POWERS, Sensors
 from anyhull.onboard.limits import Limits
 from anyhull.onboard.links.link import LinkConfig
 from anyhull.onboard.links.opening import read_link
@@ -31,6 +31,11 @@ class Setup:
     """`[fence]`: x, y and radius, or corners."""
     sensors: Sensors = field(default_factory=Sensors)
     """`[sensors]`."""
+
+    def __post_init__(self) -> None:
+        scale = self.vessel.scale
+        object.__setattr__(self, "limits", self.limits.scaled(scale))
+        object.__setattr__(self, "sensors", scale.defaults(self.sensors, POWERS))
 
     @staticmethod
     def load(name_or_path: str | Path) -> Setup:

@@ -21,7 +21,6 @@ from typing import Literal
 import numpy as np
 
 from anyhull.backend import Array, to_inertial, wrap
-from anyhull.dynamics import PERIOD
 from anyhull.onboard.joining import Approach, approach, retrace
 from anyhull.onboard.limits import Limits
 from anyhull.reference import PREVIEW, Hold, Reference
@@ -29,23 +28,26 @@ from anyhull.vessel import Vessel
 
 Phase = Literal["waiting", "joining", "holding", "leading in", "under way", "failsafe", "arrived"]
 
+# Lengths, times and speeds are in the units of the vessel's scale.
 NEAR = (1.0, 0.8)
-"""Distance, m, and angle, rad, to the start of the reference within which no approach is needed."""
+"""Distance, and angle, rad, to the start of the reference within which no approach is needed."""
 
 REJOIN = (0.5, 0.5)
 """The same after a stop on the way."""
 
 JOINED, JOIN_TIME = (0.3, 0.2), 10.0
-"""The same at the end of an approach; after this time, s, `REJOIN` is enough."""
+"""The same at the end of an approach; after this time `REJOIN` is enough, or to be within `Vessel.hold_radius`.
+
+A boat without sway force has no heading of its own choice in wind or current: only the distance counts."""
 
 START_TIME, SLOW_TIME = 3.0, 1.0
-"""Time in which the reference gets to its full speed, and slows down to rest, s."""
+"""Time in which the reference gets to its full speed, and slows down to rest."""
 
 SLOW = 0.05
-"""Speed of a reference, m/s and rad/s, below which it starts from rest by itself."""
+"""Speed of a reference, also of its heading, below which it starts from rest by itself."""
 
 TRACK_SPACING, TRACK_POINTS = 2.0, 5000
-"""Distance between two points of the track, m, and their largest number; the oldest are dropped."""
+"""Distance between two points of the track, and their largest number; the oldest are dropped."""
 
 RETRACED = 200
 """Points of the track that a way back takes at once: a plan for all of them would take longer than a period."""
@@ -72,7 +74,7 @@ class Tracker:
         """Time of the reference, s; negative while leading in."""
         self.track: deque[tuple[float, float]] = deque(maxlen=TRACK_POINTS)
         """Where the boat has been under way."""
-        self._limits, self._vessel, self._settle = limits, vessel, settle
+        self._limits, self._vessel, self._settle, self._scale = limits, vessel, settle, vessel.scale
         self._held = 0.0
         self._on_track = False
         self._running = False
@@ -123,8 +125,7 @@ class Tracker:
             self._join(pose, velocity)
         if self.phase == "joining":
             window = self._along_detour(passed, pose)
-            late = self.overdue
-            if late >= 0 and self._near(pose, JOINED if late < JOIN_TIME else REJOIN):
+            if self._joined(pose):
                 self.phase, self._detour, self._held = "holding", None, 0.0
             return window
         if self.phase == "holding":
@@ -138,11 +139,20 @@ class Tracker:
         """Note a pose without any fault, to which the boat may be brought back."""
         self._good = pose.copy()
         point = (float(pose[0]), float(pose[1]))
-        if not self.track or math.dist(self.track[-1], point) >= TRACK_SPACING:
+        if not self.track or math.dist(self.track[-1], point) >= TRACK_SPACING * self._scale.length:
             self.track.append(point)
 
     def _near(self, pose: Array, near: Sequence[float]) -> bool:
-        return self.distance(pose) <= near[0] and abs(wrap(pose[2] - self.target[2])) <= near[1]
+        turned = self._vessel.under_actuated or abs(wrap(pose[2] - self.target[2])) <= near[1]
+        return turned and self.distance(pose) <= near[0] * self._scale.length
+
+    def _joined(self, pose: Array) -> bool:
+        """Whether the boat is at the end of its approach."""
+        late = self.overdue
+        if late < JOIN_TIME * self._scale.time:
+            return late >= 0 and self._near(pose, JOINED)
+        within = self._vessel.under_actuated and self.distance(pose) <= self._vessel.hold_radius
+        return within or self._near(pose, REJOIN)
 
     def _stopped(self) -> Array:
         if self.phase in ("joining", "holding"):
@@ -154,7 +164,7 @@ class Tracker:
         near = self._near(pose, REJOIN if self._on_track else NEAR)
         if self._on_track:
             self._rate = self._pace(pose, velocity) if near else 0.0
-        elif self.progress >= 0 and np.abs(self.reference.at(self.progress)[3:]).max() < SLOW:
+        elif self.progress >= 0 and np.abs(self._scale.velocity(self.reference.at(self.progress)[3:])).max() < SLOW:
             self._rate = 1.0
         if near:
             self.phase, self._held = "leading in" if self._on_track else "holding", 0.0
@@ -173,7 +183,11 @@ class Tracker:
         r_x, r_y = to_inertial(u, v, psi)
         v_x, v_y = to_inertial(velocity[0], velocity[1], pose[2])
         square = r_x * r_x + r_y * r_y
-        return min(max(float(v_x * r_x + v_y * r_y) / square, 0.0), 1.0) if square > SLOW**2 else 0.0
+        return (
+            min(max(float(v_x * r_x + v_y * r_y) / square, 0.0), 1.0)
+            if square > (SLOW * self._scale.speed) ** 2
+            else 0.0
+        )
 
     def _fail(self, pose: Array, velocity: Array, left: int | None = None) -> None:
         """Begin the failure action: station keeping at the last good pose, if it is near, or the way back.
@@ -201,7 +215,7 @@ class Tracker:
         self._detour_time += rate * passed
         if self._detour_time >= self._detour.duration:
             return _still(self._detour.at(self._detour.duration)[:3])
-        return _window(self._detour, self._detour_time, rate)
+        return self._window(self._detour, self._detour_time, rate)
 
     def _wanted_rate(self, away: float) -> float:
         """The speed of time of a reference that is `away` m from the boat."""
@@ -211,7 +225,8 @@ class Tracker:
     def _along_reference(self, passed: float, pose: Array) -> Array:
         li, end = self._limits, self.reference.duration
         change = self._wanted_rate(self.distance(pose)) - self._rate
-        self._rate += min(change, passed / START_TIME) if change > 0 else max(change, -passed / SLOW_TIME)
+        share = passed / self._scale.time
+        self._rate += min(change, share / START_TIME) if change > 0 else max(change, -share / SLOW_TIME)
         self.progress = min(self.progress + self._rate * passed, end)
         if self.progress >= end:
             if self.distance(pose) > li.arrival:
@@ -219,16 +234,14 @@ class Tracker:
             self.phase = "arrived"
         else:
             self.phase = "under way" if self.progress > -1e-9 else "leading in"
-        return _window(self.reference, self.progress, self._rate)
+        return self._window(self.reference, self.progress, self._rate)
 
-
-def _window(reference: Reference, time: float, rate: float) -> Array:
-    """The window of a reference at a time, s, whose time runs at `rate`."""
-    if rate == 1.0:
-        return reference.window(time)
-    window = reference.at(time + rate * PERIOD * np.arange(PREVIEW + 1, dtype=np.float64))
-    window[:, 3:] *= rate
-    return window
+    def _window(self, reference: Reference, time: float, rate: float) -> Array:
+        """The window of a reference at a time, s, whose time runs at `rate`."""
+        window = reference.window(time, rate * self._scale.period)
+        if rate != 1.0:
+            window[:, 3:] *= rate
+        return window
 
 
 def _still(pose: Array) -> Array:

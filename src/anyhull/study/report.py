@@ -5,12 +5,9 @@ Commentary is written by hand in OUT/notes/STUDY.md; its paragraphs go below the
 
 from __future__ import annotations
 
-import base64
 import html
-import io
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from anyhull.files import atomic_write
 from anyhull.study import figures, tables
@@ -18,9 +15,7 @@ from anyhull.study.figures import Picture
 from anyhull.study.jobs import JOBS
 from anyhull.study.results import Result
 from anyhull.study.tables import Table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from anyhull.viz.page import html_figure, html_page, html_table, inline
 
 TITLE = "anyhull: results beside the paper's"
 
@@ -38,30 +33,6 @@ INTRODUCTION = (
     "rates of the disturbances, the length of Phase 2, the weights of the MPC, the vessel of the appendix. "
     "docs/differences.md states our choices and their reasons.",
 )
-
-STYLE = """
-:root { color-scheme: light; }
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff; margin: 0 auto; padding: 1rem;
-  max-width: 62rem; }
-h1 { font-size: 1.5rem; line-height: 1.25; } h2 { font-size: 1.25rem; margin-top: 2.2rem; }
-h3 { font-size: 1rem; margin: 1.4rem 0 .4rem; }
-.wide { overflow-x: auto; -webkit-overflow-scrolling: touch; }
-table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .7rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #e4e4e4; }
-th { border-bottom: 2px solid #222; font-weight: 600; vertical-align: bottom; }
-th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: #fff; }
-td.text { text-align: left; }
-p.note { font-size: .85rem; color: #555; margin: .4rem 0; }
-figure { margin: 1.2rem 0; } figure img { width: 100%; max-width: 44rem; height: auto; }
-figcaption { font-size: .85rem; color: #555; }
-code { background: #f4f4f4; padding: .1rem .3rem; }
-"""
-
-HEAD = f"""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{TITLE}</title><style>{STYLE}</style></head>
-<body>"""
 
 
 class Section(NamedTuple):
@@ -127,46 +98,18 @@ def _comments(path: Path) -> list[str]:
 
 
 def _html(sections: list[Section], last: Table) -> str:
-    body = [f"<h1>{TITLE}</h1>", *(f"<p>{_inline(text)}</p>" for text in INTRODUCTION)]
+    body = [f"<h1>{TITLE}</h1>", *(f"<p>{inline(text)}</p>" for text in INTRODUCTION)]
     for section in sections:
         body += [f"<h2>{section.heading}</h2>", f"<p><code>{section.command}</code></p>"]
         body += map(_html_table, section.tables)
-        body += [f"<p>{_inline(text)}</p>" for text in section.comments]
-        for picture in section.pictures:
-            caption = html.escape(picture.caption)
-            image = f'<img alt="{caption}" src="data:image/svg+xml;base64,{_svg(picture.figure)}">'
-            body.append(f"<figure>{image}<figcaption>{caption}</figcaption></figure>")
-    body += ["<h2>Provenance</h2>", _html_table(last)]
-    return "\n".join([HEAD, *body, "</body></html>", ""])
+        body += [f"<p>{inline(text)}</p>" for text in section.comments]
+        body += [html_figure(picture.figure, picture.caption) for picture in section.pictures]
+    return html_page(TITLE, [*body, "<h2>Provenance</h2>", _html_table(last)])
 
 
 def _html_table(table: Table) -> str:
-    head = "".join(f"<th>{html.escape(column)}</th>" for column in table.columns)
-    rows = "\n".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in table.rows)
-    notes = "".join(f'<p class="note">{_inline(note)}</p>' for note in table.notes)
-    grid = f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></div>'
-    return f"<h3>{html.escape(table.title)}</h3>{grid}{notes}"
-
-
-def _cell(text: str) -> str:
-    kind = "" if re.match(r"-?\d", text) else ' class="text"'
-    return f"<td{kind}>{html.escape(text)}</td>"
-
-
-def _inline(text: str) -> str:
-    """Text with `code` and **words** as HTML."""
-    coded = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text, quote=False))
-    return re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", coded)
-
-
-def _svg(figure: Figure) -> str:
-    import matplotlib as mpl
-
-    buffer = io.BytesIO()
-    # Equal results give equal bytes: no date, and no random names.
-    with mpl.rc_context({"svg.hashsalt": "anyhull"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return base64.b64encode(buffer.getvalue()).decode("ascii")
+    notes = "".join(f'<p class="note">{inline(note)}</p>' for note in table.notes)
+    return f"<h3>{html.escape(table.title)}</h3>{html_table(table.columns, table.rows)}{notes}"
 
 
 def _markdown(sections: list[Section], last: Table, folder: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import jax
@@ -12,6 +12,7 @@ import numpy as np
 
 from anyhull.backend import Array
 from anyhull.dynamics import PERIOD
+from anyhull.hydrodynamics import Hydrodynamics
 from anyhull.learn import checkpoints, evaluate, trainer
 from anyhull.learn.environment import TrackingEnv
 from anyhull.learn.policies import Student
@@ -74,8 +75,8 @@ def sweep(student: Student, environment: TrackingEnv, scales: Array, seconds: fl
 
 def scaled(vessel: Vessel, s: float) -> Vessel:
     """The vessel with all inertia and damping multiplied by s and the same actuator limits."""
-    names = ("m", "X_udot", "Y_vdot", "I_comb", "X_u", "Y_v", "N_r")
-    return replace(vessel, **{name: s * getattr(vessel, name) for name in names})
+    heavier = Hydrodynamics(**{name: s * value for name, value in asdict(vessel.hull).items()})
+    return replace(vessel, m=s * vessel.mass, hydrodynamics=heavier)
 
 
 def drop(student: Student, pilot: Pilot) -> dict[str, Any]:

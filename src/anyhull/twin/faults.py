@@ -19,7 +19,6 @@ import numpy as np
 
 from anyhull.backend import Array, to_inertial
 from anyhull.controller import Controller
-from anyhull.dynamics import PERIOD
 from anyhull.onboard.autopilot import Autopilot
 from anyhull.onboard.journal import remove
 from anyhull.onboard.messages import (
@@ -126,7 +125,7 @@ class Rig:
 
     def run(self, seconds: float) -> None:
         """Simulate for some seconds."""
-        every, active = round(PERIOD / TICK), self.schedule.active
+        every, active = round(self.setup.vessel.scale.period / TICK), self.schedule.active
         for _ in range(round(seconds / TICK)):
             if self._ticks % every == 0:
                 if not (self._down or "pilot frozen" in active):

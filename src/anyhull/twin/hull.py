@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anyhull.vessel import WORKING_POINT, Triple, Vessel
+from anyhull.hydrodynamics import Triple
+from anyhull.vessel import WORKING_POINT, Vessel
 
 
 @dataclass(frozen=True)
@@ -56,19 +57,19 @@ class Hull:
     @staticmethod
     def draw(vessel: Vessel, uncertainty: HullUncertainty, random: np.random.Generator) -> Hull:
         """A hull that the file may describe; its drag at the working point is the file's within `damping`."""
-        length = size(vessel)[0]
+        length, file = size(vessel)[0], vessel.hull
         m11, m22, m33 = (value * error_factor(uncertainty.inertia, random) for value in vessel.inertia)
         x_g = random.normal(0, uncertainty.centre_of_gravity * length)
         x_l = random.normal(0, uncertainty.centre_of_drag * length)
-        m23 = vessel.m * x_g
+        m23 = vessel.mass * x_g
         factors = np.array([error_factor(uncertainty.damping, random) for _ in range(3)])
-        d = np.array([vessel.X_u, vessel.Y_v, vessel.N_r])
-        q = np.array([vessel.X_uu, vessel.Y_vv, vessel.N_rr])
-        c = np.array([vessel.X_uuu, vessel.Y_vvv, vessel.N_rrr])
+        d = np.array([file.X_u, file.Y_v, file.N_r])
+        q = np.array([file.X_uu, file.Y_vv, file.N_rr])
+        c = np.array([file.X_uuu, file.Y_vvv, file.N_rrr])
         share = np.where((q == 0) & (c == 0), random.uniform(*uncertainty.quadratic, size=3), 0.0)
         drag = (factors * (1 - share) * d, factors * (q + share * d / WORKING_POINT), factors * c)
         # Parallel axes: the inertia about the origin exceeds that about the centre of gravity.
-        m33 = max(m33 + vessel.m * x_g * x_g, 1.5 * m23 * m23 / m22)
+        m33 = max(m33 + vessel.mass * x_g * x_g, 1.5 * m23 * m23 / m22)
         linear, quadratic, cubic = (tuple(values.tolist()) for values in drag)
         return Hull(m11, m22, m23, m33, linear, quadratic, cubic, x_l)
 
@@ -95,7 +96,7 @@ class Hull:
 
 def size(vessel: Vessel) -> tuple[float, float]:
     """Length and beam, m; without a length, those of a hull whose radius of gyration is a quarter of its length."""
-    length = vessel.length or 4 * math.sqrt(vessel.I_comb / (vessel.m - vessel.Y_vdot))
+    length = vessel.length or 4 * math.sqrt(vessel.inertia[2] / vessel.inertia[1])
     return length, vessel.beam or length / 2
 
 

@@ -21,7 +21,6 @@ from collections import deque
 import numpy as np
 
 from anyhull.backend import Array, wrap
-from anyhull.dynamics import PERIOD
 from anyhull.onboard.autopilot import Autopilot
 from anyhull.onboard.fence import Fence
 from anyhull.onboard.limits import Limits
@@ -45,7 +44,8 @@ AWAY = (1.0, 6.0)
 """Growth of the distance to the reference within `STALL_TIME`, m, and the distance, m, beyond which it counts."""
 
 STATION = (0.5, 0.3)
-"""Distance, m, and angle, rad, to the reference within which a boat needs no progress."""
+"""Distance, m, and angle, rad, to the reference within which a boat needs no progress; without sway force, within
+`Vessel.hold_radius` at any angle."""
 
 RECOVERY_TIME = 15.0
 """Time in which the boat must run again after a fault, s."""
@@ -71,7 +71,9 @@ class Invariants:
         self._last_command = np.zeros(3)
         self._frames = [(0.0, 0.0)]
         self._adrift, self._outside = 0.0, False
-        self._pushes: deque[tuple[float, bool, float, float, float]] = deque(maxlen=round(STALL_TIME / PERIOD) + 5)
+        self._pushes: deque[tuple[float, bool, float, float, float]] = deque(
+            maxlen=round(STALL_TIME / limits.period) + 5
+        )
         self.longest_station = 0.0
         """Longest time of high command without progress by a boat within `STATION` of its reference, s."""
         self._on_station, self._anchor = 0.0, (math.inf, math.inf)
@@ -125,7 +127,7 @@ class Invariants:
             self._adrift, self._outside = 0.0, False
             return
         if self._twin.operator != "auto" or not any(self._twin.commands):
-            self._adrift += math.hypot(u, v) * PERIOD
+            self._adrift += math.hypot(u, v) * self._limits.period
         self.farthest_outside = max(self.farthest_outside, least)
         self.farthest_adrift = max(self.farthest_adrift, self._adrift)
         if least > stopping_time * TOP_SPEED + self._adrift and not self._outside:
@@ -138,13 +140,15 @@ class Invariants:
         pushes, auto = self._pushes, self._twin.operator == "auto"
         jumped = math.dist(offset, self._offset) > 0.1  # to the pilot that is a movement
         self._offset = offset
-        if pushes and (jumped or time - pushes[-1][0] > 5 * PERIOD):
+        if pushes and (jumped or time - pushes[-1][0] > 5 * self._limits.period):
             pushes.clear()
         away = math.dist((x, y), step.reference[:2])
         turned = abs(wrap(float(step.estimate.pose[2] - step.reference[2])))
         high = bool(np.abs(step.decision.command).max() >= HIGH and auto and any(self._twin.commands))
-        on_station = away <= STATION[0] and turned <= STATION[1]
-        self._on_station = self._on_station + PERIOD if high and on_station and self._still(x, y) else 0.0
+        vessel = self._twin.vessel
+        circle = vessel.under_actuated and away <= vessel.hold_radius
+        on_station = circle or (away <= STATION[0] and turned <= STATION[1])
+        self._on_station = self._on_station + self._limits.period if high and on_station and self._still(x, y) else 0.0
         self.longest_station = max(self.longest_station, self._on_station)
         pushes.append((time, high and not on_station, x, y, away))
         if len(pushes) < (pushes.maxlen or 0) or sum(push[1] for push in pushes) < 0.95 * len(pushes):
@@ -153,7 +157,7 @@ class Invariants:
         before, now = pushes[0][4], pushes[-1][4]
         if moved < PROGRESS or (now > before + AWAY[0] and now > AWAY[1]):
             where = f"{moved:.2f} m of movement, {before:.2f} to {now:.2f} m from the reference"
-            self.violate(time, f"{len(pushes) * PERIOD:.1f} s of high command with {where}")
+            self.violate(time, f"{len(pushes) * self._limits.period:.1f} s of high command with {where}")
             pushes.clear()
 
     def _still(self, x: float, y: float) -> bool:
@@ -176,7 +180,7 @@ class Invariants:
             return
         if self._schedule.active or self._reported:
             return
-        self._quiet += PERIOD
+        self._quiet += self._limits.period
         waited, limit = (self._quiet, REARM_TIME) if by_rule else (time - began, RECOVERY_TIME)
         if waited > limit + 1e-6:
             self._reported = True

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from anyhull.controller import Controller
-from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError
 from anyhull.log import Log, Recorder
 from anyhull.onboard.autopilot import Autopilot
@@ -19,6 +18,7 @@ from anyhull.onboard.messages import Command
 from anyhull.onboard.recorder import describe
 from anyhull.onboard.setup import Setup
 from anyhull.reference import Reference
+from anyhull.scale import PERIOD
 from anyhull.twin.autopilot_board import AutopilotBoard
 from anyhull.twin.sea_trial import LEAD_IN, SETTLE, TIMEOUT, launch, row_of
 from anyhull.twin.twin import TICK, Twin, TwinConfig, with_thrusters
@@ -45,7 +45,7 @@ def link_trial(
     boat_end: Link,
     clock: SimulatedClock,
     seed: int = 0,
-    lead_in: float = LEAD_IN,
+    lead_in: float | None = None,
     checks: Sequence[Callable[[], str]] = (),
     on_tick: Callable[[float, Autopilot, Twin], None] | None = None,
 ) -> Log:
@@ -55,11 +55,14 @@ def link_trial(
     before each tick, to change what a trial is to find out.
     """
     setup = replace(setup, vessel=with_thrusters(setup.vessel))
+    scale = setup.vessel.scale
+    lead_in = LEAD_IN * scale.time if lead_in is None else lead_in
+    settle, every, again = SETTLE * scale.time, round(scale.period / TICK), round(PERIOD / TICK)
     twin = launch(setup, reference, config, seed, lead_in)
     board = AutopilotBoard(twin, setup.link, setup.sensors)
-    autopilot = Autopilot(setup, controller, reference, settle=SETTLE, lead_in=lead_in, session=seed, checks=checks)
-    recorder, expected, every = Recorder(), SETTLE + lead_in + reference.duration, round(PERIOD / TICK)
-    for tick in range(math.ceil((expected + TIMEOUT) / PERIOD) * every):
+    autopilot = Autopilot(setup, controller, reference, settle=settle, lead_in=lead_in, session=seed, checks=checks)
+    recorder, expected = Recorder(), settle + lead_in + reference.duration
+    for tick in range(math.ceil((expected + TIMEOUT * scale.time) / scale.period) * every):
         if on_tick is not None:
             on_tick(clock.now, autopilot, twin)
         for message, arrival in pilot_end.receive(0.0):
@@ -72,6 +75,8 @@ def link_trial(
                 if step.phase == "under way":
                     recorder.add(**row_of(step, twin))
                 pilot_end.send(step.command)
+        elif tick % every % again == 0 and (repeated := autopilot.repeat(clock.now)) is not None:
+            pilot_end.send(repeated)
         for message, _ in boat_end.receive(0.0):
             if isinstance(message, Command):
                 board.on_command(message)

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from anyhull.backend import wrap
+from anyhull.hydrodynamics import Triple
 from anyhull.thrusters import Thruster
 from anyhull.twin.hull import error_factor, size
-from anyhull.vessel import Triple, Vessel
+from anyhull.vessel import Vessel
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ import numpy as np
 from anyhull.backend import to_body, to_inertial, wrap
 from anyhull.dynamics import rk4
 from anyhull.errors import InputError
+from anyhull.hulls import simulated
+from anyhull.hydrodynamics import Triple
 from anyhull.onboard.messages import MAX_INTEGER, Command, Message
 from anyhull.twin.firmware import BoardConfig, Firmware
 from anyhull.twin.hull import Hull, HullUncertainty, size
@@ -24,7 +26,7 @@ from anyhull.twin.monitors import STATUS_PERIOD, Mode, Monitors, Reading
 from anyhull.twin.propulsion import Propulsion, ThrusterUncertainty, default_layout
 from anyhull.twin.sensors import SensorConfig, SensorSuite
 from anyhull.twin.water import WATERS, Water, WaterMotion, Weather
-from anyhull.vessel import Triple, Vessel
+from anyhull.vessel import Vessel
 
 T = TypeVar("T")
 
@@ -79,16 +81,17 @@ class Twin:
         antenna: tuple[float, float] = (0.0, 0.0),
         session: int | None = None,
     ) -> None:
-        """At rest at `pose` (m, m, rad); `seed` draws its errors. `antenna` is its position in the boat's file, m.
+        """At rest at `pose` (m, m, rad); `seed` draws its errors, and its hull if its file has none. `antenna` is its
+        position in the boat's file, m.
 
         A twin on a network needs a `session` that was not used before.
         """
-        self.vessel, self.config = with_thrusters(vessel), config or TwinConfig()
+        self.vessel, self.config = with_thrusters(simulated(vessel, seed)), config or TwinConfig()
         c = self.config
         # Each part has its own random stream, so that a further draw in one does not change the others.
         hull, weather, thrusters, sensors, self._random = (np.random.default_rng([seed, i]) for i in range(5))
-        length, beam = size(vessel)
-        self.hull = Hull.draw(vessel, c.hull, hull)
+        length, beam = size(self.vessel)
+        self.hull = Hull.draw(self.vessel, c.hull, hull)
         self.weather = Weather(c.water, length, beam, weather)
         self.propulsion = Propulsion(self.vessel.thrusters, c.thrusters, thrusters)
         self.sensors = SensorSuite(c.sensors, length, antenna, sensors)

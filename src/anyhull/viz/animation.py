@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from anyhull.backend import Array
-from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError
 from anyhull.files import atomic_write
 from anyhull.log import Log
@@ -56,7 +55,7 @@ def animate(log: Log, path: str | Path, *, on_frame: Callable[[int, int], None] 
     check_animation(path)
     path = Path(path)
     stride = math.ceil(len(log.time) / FRAMES)
-    interval = stride * PERIOD
+    interval = stride * log.period
     frames = _frames(log, range(0, len(log.time), stride), on_frame)
     with atomic_write(path) as temporary:
         (_write_gif if path.suffix == ".gif" else _write_mp4)(frames, interval, temporary)

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from anyhull.backend import Array
 from anyhull.errors import InputError
 from anyhull.frames import Axes, mirror_body, swap_pose
+from anyhull.hydrodynamics import Triple
 from anyhull.log import Log
 from anyhull.mission.geodesy import LocalFrame
 from anyhull.schema import decode
 from anyhull.thrusters import Thruster
-from anyhull.vessel import Triple
 
 Nanoseconds = NDArray[np.int64]
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from anyhull.backend import Array, to_inertial
-from anyhull.dynamics import PERIOD
 from anyhull.errors import InputError
 from anyhull.files import atomic_write
 from anyhull.log import Log
@@ -62,7 +61,7 @@ def plot(log: Log, path: str | Path | None = None) -> Figure:
     for name, panel in zip(extra, panels[5:], strict=True):
         _draw_thrusters(panel, log, name)
     for panel in panels:
-        panel.set_xlim(log.time[0], log.time[-1] + PERIOD)
+        panel.set_xlim(log.time[0], log.time[-1] + log.period)
         panel.tick_params(labelbottom=panel is panels[-1])
         panel.spines[["top", "right"]].set_visible(False)
     panels[-1].set_xlabel("time (s)")
@@ -169,7 +168,7 @@ def _draw_command(panel: Axes, log: Log, axis: int) -> None:
         panel.axhline(limit, color=INK, lw=0.9, ls=(0, (3, 2)))
     panel.step(log.time, command, where="post", color=BLUE, lw=1.2)
     saturated = np.abs(command) >= 1 - 1e-6
-    panel.hlines(command[saturated], log.time[saturated], log.time[saturated] + PERIOD, color=RED, lw=3)
+    panel.hlines(command[saturated], log.time[saturated], log.time[saturated] + log.period, color=RED, lw=3)
     panel.set_ylim(-1.35, 1.35)
     panel.set_yticks((-1, 0, 1))
     panel.set_ylabel(f"{AXES[axis]}\ncommand")

@@ -15,7 +15,7 @@ import numpy as np
 from anyhull.backend import Array, wrap
 from anyhull.errors import InputError
 from anyhull.frames import quaternion_of
-from anyhull.vessel import Normalized
+from anyhull.hydrodynamics import Normalized
 from anyhull.viz.facts import Entry, Facts, finite
 from anyhull.viz.plots import hull_outline
 

@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple
 from anyhull.backend import to_body, wrap
 from anyhull.errors import InputError
 from anyhull.frames import Axes, heading_of, mirror_body, swap_pose
+from anyhull.hydrodynamics import Triple
 from anyhull.mission.geodesy import LocalFrame
-from anyhull.vessel import Triple
 
 DEGREE = 111318.84502145034
 """Length of a degree of latitude in ArduPilot, m."""
