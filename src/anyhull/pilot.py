@@ -53,6 +53,8 @@ class Dynamics(NamedTuple):
     """Current in the body frame, (2,), m/s."""
     force: Array | None
     """Wind and wave force in the body frame as fractions of the actuator limits, (3,)."""
+    lag: float | None = None
+    """Time constant with which the thrust follows, s; None where it is part of the delay."""
 
     @property
     def components(self) -> Array:
@@ -158,6 +160,18 @@ class Pilot:
         self._previous, self._previous_pose = command.copy(), now.copy()
         return command if self._share is None else command * self._share
 
+    def issued(self, command: Array) -> None:
+        """The `command` that was issued in this period in place of the policy's own, before derating."""
+        self._previous = np.array(command)
+
+    @property
+    def boat(self) -> Array | None:
+        """The dynamics head's estimate of e, on a logarithmic scale and in the policy's units, (9,)."""
+        if not (self._dynamics_head and self._gru):
+            return None
+        mean: Array = self._dynamics_head(self._gru.memory)[PRIVILEGED.e].astype(np.float64)
+        return mean
+
     def _restart(self, pose: Array, velocity: Array, window: Array) -> Array:
         """The command of a policy that starts here; zero if that is not finite either: then the inputs are absurd."""
         self.restarts += 1
@@ -216,15 +230,34 @@ class Pilot:
         spread, at = np.exp(np.clip(log_std, *LOG_STD_RANGE)), PRIVILEGED
         has_sea = mean.size > at.e.stop
         own = Normalized(*map(float, unscale_privileged(np.clip(mean[at.e], -50.0, 50.0))))
-        e, scale = self.in_si(own), self.scale
+        return self.dynamics_in_si(
+            own,
+            spread[at.e],
+            delay=float(mean[at.delay][0]) / DELAY_SCALE if has_sea else None,
+            current=mean[at.current] / CURRENT_SCALE if has_sea else None,
+            force=mean[at.force] / FORCE_SCALE if has_sea else None,
+        )
+
+    def dynamics_in_si(
+        self,
+        own: Normalized,
+        spread: Array,
+        delay: float | None,
+        current: Array | None,
+        force: Array | None,
+        lag: float | None = None,
+    ) -> Dynamics:
+        """Dynamics in SI from those in the policy's units; `spread` (9,) is of log e, and of asinh c_uv."""
+        e, scale, spread = self.in_si(own), self.scale, np.array(spread)
         # The spread of asinh(c) is that of c over sqrt(1 + c²), and c_uv is in 1/m².
-        spread[at.e.stop - 1] *= math.hypot(1, own.c_uv) / math.hypot(scale.length**2, own.c_uv)
+        spread[8] *= math.hypot(1, own.c_uv) / math.hypot(scale.length**2, own.c_uv)
         return Dynamics(
-            e=e,
-            spread=Normalized(*map(float, spread[at.e])),
-            delay=float(mean[at.delay][0]) / DELAY_SCALE * scale.time if has_sea else None,
-            current=mean[at.current] / CURRENT_SCALE * scale.speed if has_sea else None,
-            force=mean[at.force] / FORCE_SCALE * self.derating if has_sea else None,
+            e,
+            Normalized(*map(float, spread)),
+            delay if delay is None else delay * scale.time,
+            current if current is None else current * scale.speed,
+            force if force is None else force * self.derating,
+            lag if lag is None else lag * scale.time,
         )
 
     def in_si(self, e: Normalized) -> Normalized:

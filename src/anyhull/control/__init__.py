@@ -1,4 +1,8 @@
-"""Baseline controllers: `MPC` with the vessel's equations of motion, cascaded `PID`, and line of sight, `LOS`."""
+"""Controllers beside the learned policies.
+
+`Adaptive` identifies the boat under way. Baselines that know it: `MPC` with the vessel's equations of motion, cascaded
+`PID`, and line of sight, `LOS`.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,18 @@ from anyhull.controller import Controller
 from anyhull.vessel import Vessel
 
 if TYPE_CHECKING:
+    from anyhull.control.adaptive import Adaptive
     from anyhull.control.mpc import MPC
 
-__all__ = ["CONTROLLERS", "LOS", "MPC", "PID"]
+__all__ = ["CONTROLLERS", "LOS", "MPC", "PID", "Adaptive"]
 
 
 def __getattr__(name: str) -> Any:
     # CasADi is optional and slow to import.
+    if name == "Adaptive":
+        from anyhull.control.adaptive import Adaptive
+
+        return Adaptive
     if name == "MPC":
         from anyhull.control.mpc import MPC
 
@@ -33,7 +42,8 @@ CONTROLLERS: dict[str, Callable[[Vessel], Controller]] = {
     "mpc": _mpc("tight"),
     "mpc-paper": _mpc("paper"),
     "mpc-field": _mpc("field"),
+    "adaptive": lambda vessel: __getattr__("Adaptive")(vessel),  # type: ignore[no-any-return]
     "pid": PID,
     "los": LOS,
 }
-"""Constructors of model-based controllers, by name."""
+"""Constructors of the controllers that are not a trained policy alone, by name."""
