@@ -10,21 +10,18 @@ period to the next. In still water, and in the wind and current of the field sea
 from __future__ import annotations
 
 import argparse
-import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from machine import describe, save
+from plant import Plant
 
 from anyhull import Pilot, Sea, Vessel, rounded_rectangle
-from anyhull.backend import wrap
 from anyhull.control import MPC
 from anyhull.controller import Controller
-from anyhull.dynamics import PERIOD, step
 from anyhull.learn.environment import NOISE_MEMORY
 from anyhull.paper import PLATFORMS
-from anyhull.sea import clip_current, delayed, drift_current, drift_force
 
 DELAY, LAG = 0.1, 0.1
 """Delay and time constant of the thrust, s."""
@@ -32,39 +29,14 @@ DELAY, LAG = 0.1, 0.1
 ERRORS = (0.01, 0.01, 0.0033, 0.02, 0.02, 0.0133)
 """Standard deviations of the estimate (m, m, rad, m/s, m/s, rad/s): the estimator's in the twin."""
 
-PARTS = 10
-"""Integration steps in a period."""
-
 SEEDS = range(4000, 4020)
 
 
 def lap(controller: Controller, vessel: Vessel, sea: Sea, noise: float, seed: int) -> tuple[float, float, float]:
     """Mean position error (cm), heading error (degrees) and |Δτ| of a lap in the plant; true errors."""
-    reference, random = rounded_rectangle(), np.random.default_rng(seed)
-    boat = tuple(reference.at(0.0).tolist())
-    current = clip_current(tuple(sea.current / 2 * random.standard_normal(2)), sea)
-    force = tuple(np.clip(sea.force / 2 * random.standard_normal(3), -sea.force, sea.force))
-    commands, thrust, error = [(0.0, 0.0, 0.0)] * 3, np.zeros(3), noise * np.array(ERRORS) * random.standard_normal(6)
-    keep, rows, issued = math.exp(-PERIOD / PARTS / LAG), [], []
-    controller.reset()
-    for k in range(round(reference.duration / PERIOD)):
-        measured = np.array(boat) + error
-        window = reference.window(k * PERIOD)
-        command = controller.step(measured[:3], measured[3:], window)
-        x, y, psi = window[0, :3] - np.array(boat[:3])
-        rows.append((100 * math.hypot(x, y), abs(math.degrees(wrap(psi)))))
-        issued.append(command)
-        commands = [(float(command[0]), float(command[1]), float(command[2])), *commands[:-1]]
-        for active in delayed(commands, DELAY, PARTS):
-            thrust = keep * thrust + (1 - keep) * np.array(active)
-            pushed = [tuple(thrust + force)]
-            boat = step(boat, pushed, vessel.normalized, current, vessel.drag, PERIOD / PARTS)
-        current = drift_current(current, random.standard_normal(2), sea)
-        force = drift_force(force, random.standard_normal(3), sea)
-        new = math.sqrt(1 - NOISE_MEMORY**2) * noise * np.array(ERRORS) * random.standard_normal(6)
-        error = NOISE_MEMORY * error + new
-    position, heading = np.mean(rows, axis=0)
-    return float(position), float(heading), float(np.abs(np.diff(issued, axis=0)).mean())
+    plant = Plant(DELAY, LAG, errors=tuple(noise * error for error in ERRORS), memory=NOISE_MEMORY)
+    metrics = plant.run(controller, vessel, rounded_rectangle(), sea, seed).metrics()
+    return metrics.position_cm, metrics.heading_deg, metrics.delta_tau
 
 
 def main() -> None:
