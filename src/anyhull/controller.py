@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,22 @@ class Controller(Protocol):
         `pose` is (x, y, psi) in the inertial frame, `velocity` (u, v, r) in the body frame, `window` (11, 6) the
         reference now and over the next ten periods.
         """
+
+
+@runtime_checkable
+class Informed(Protocol):
+    """A controller that is told what was sent to the boat, where a guard may change its command."""
+
+    def sent(self, command: ArrayLike) -> None:
+        """What was sent to the boat in place of the last command."""
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A controller that has a simpler command at hand where its own would be late."""
+
+    budget: float
+    """Time after which a step goes on with the simpler command, s."""
 
 
 def check_inputs(pose: ArrayLike, velocity: ArrayLike, window: ArrayLike) -> tuple[Array, Array, Array]:

@@ -1,23 +1,26 @@
 """Adaptive model predictive control: identifies the boat under way, and plans with what it has found.
 
 An `Identifier` estimates the boat, the sea, delay and lag; a `Planner` plans with the estimate. The learned policy
-steers until the estimate has converged, and again in every period in which it is too uncertain, or nothing was solved.
+steers until the estimate has converged, axis by axis, and again in every period in which it is too uncertain, or in
+which no plan was found in time.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from anyhull.backend import Array, to_body
+from anyhull.control.filters import INEXPLICABLE
 from anyhull.control.hypotheses import NOISES
 from anyhull.control.identifier import Identifier
 from anyhull.control.planner import Planner, Weights
-from anyhull.control.unknown_boat import BOAT, CURRENT, DELAY, LAG, PUSH, components
+from anyhull.control.unknown_boat import ALPHA, BOAT, CURRENT, DELAY, LAG, PUSH, components
 from anyhull.controller import check_inputs
 from anyhull.dynamics import PERIOD
 from anyhull.hydrodynamics import Normalized
@@ -38,79 +41,88 @@ UNDER_ACTUATED = {
 HORIZON = {False: 10, True: 25}
 """Periods of a plan, by whether the boat is without sway force."""
 
-CONVERGED, LOST = 0.35, 0.7
-"""Largest standard deviation of log alpha at which the plan takes over, and above which the policy does."""
-
-LEAST_PERIODS = 5
-"""Periods of convergence before the plan takes over."""
-
-INEXPLICABLE = 1e4
-"""Normalized innovation squared of one measurement that no boat explains."""
+CONVERGED, LOST = 1.2, 1.8
+"""Standard deviation of log alpha of an axis below which the plan steers it, and above which the policy does; between
+them both do, in proportion."""
 
 DISTANT = np.array([0.1, 0.25])
 """Distance (m) and angle (rad) at which a farther reference is put, in the units of the vessel's scale."""
 
+CAUTION = 0.2
+"""Weight that is added to that of changes of the command, times the fourth power of the largest standard deviation."""
+
 TRANSFER = 0.5
-"""Share of the step between two controllers that is left after a period."""
+"""Share of the step from a plan that failed to the policy that is left after a period."""
+
+
+NOT_YET = "not yet identified"
 
 
 class Adaptive:
     """Steers any boat, with what it learns of it on the way; zero-shot."""
 
-    def __init__(self, vessel: Vessel | None = None, *, policy: str = "field", budget: float = math.inf) -> None:
-        """Of the `vessel` only the units of its scale and its class are used; without one they are those of SI, with
-        sway force. A plan is not improved further once the step has taken `budget` s: on a boat, a share of the period.
-        """
+    def __init__(self, vessel: Vessel | None = None, policy: str = "field") -> None:
+        """Of the `vessel` only its class and the units of its scale are used; without one it has sway force, and the
+        units are those of SI."""
         self._policy = Pilot.load(policy, vessel)
-        self._budget = budget
         self._scale = self._policy.scale
-        self._share = np.array(self._policy.derating)
+        self._derating = np.array(self._policy.derating)
         self.under = not self._policy.sway
+        """Whether the boat is without sway force."""
         self._identifier = Identifier(self.under)
         self._planner = Planner(self.under, HORIZON[self.under])
         self._weights = UNDER_ACTUATED if self.under else WEIGHTS
+        self.budget = math.inf
+        """Time after which a step goes on with the policy's command, s."""
         self.reset()
 
     def reset(self) -> None:
+        """Forget the boat."""
         self._policy.reset()
         self._identifier.reset()
         self._planner.reset()
-        self._converged = 0
         self._offset = np.zeros(3)
-        self.planning = False
-        """Whether the last command was the plan's."""
-        self.reason = "not yet identified"
-        """Why it was not."""
+        self.share = np.zeros(3)
+        """The share of the plan in the last command, on each axis; the rest is the policy's."""
+        self.reason = NOT_YET
+        """Why it was the policy's alone, or empty."""
         self.failures = 0
+        """Periods without a plan since the last reset, for another reason than that the boat was not yet known."""
 
     @property
     def latent(self) -> Any:
+        """The policy's latent."""
         return self._policy.latent
 
     def step(self, pose: ArrayLike, velocity: ArrayLike, window: ArrayLike) -> Array:
-        began = time.perf_counter()
+        """The normalized command in [-1, 1]³ for the coming period."""
+        deadline = time.perf_counter() + self.budget
         now, nu, reference = check_inputs(pose, velocity, window)
-        commands = self._identifier.commands
-        fallback = self._policy.step(now, nu, reference) / self._share
+        policy = self._policy.step(now, nu, reference) / self._derating
         now, nu, reference = self._scale.pose(now), self._scale.velocity(nu), self._scale.window(reference)
         with np.errstate(all="ignore"):
-            self._identifier.update(np.concatenate([now, nu]), self._head())
-            reason = self._doubt()
-            if not reason and not self._plan(now, reference, began):
-                reason = "not solved"
-        command = fallback if reason else self._planner.plan[0]
-        if bool(reason) == self.planning:  # bumpless: the step fades out
-            self._offset = commands.last - command
-        self._offset = TRANSFER * self._offset
-        self.planning, self.reason = not reason, reason
-        command = np.clip(command + self._offset, -1.0, 1.0)
+            self.reason = self._identify(np.concatenate([now, nu])) or self._plan(now, reference, deadline)
+        if self.reason:
+            # Bumpless: from the plan to the policy the step fades out.
+            self._offset = TRANSFER * (self._identifier.commands.last - policy if self.share.any() else self._offset)
+            self.share = np.zeros(3)
+            command = policy + self._offset
+        else:
+            self.share, self._offset = self._certain, np.zeros(3)
+            command = policy + self.share * (self._planner.plan[0] - policy)
+        self.failures += self.reason not in ("", NOT_YET)
+        command = np.clip(command, -1.0, 1.0)
         if self.under:
             command[1] = 0.0
         self._policy.issued(command)
-        commands.add(command)
+        self._identifier.commands.add(command)
         self._planner.shift(command)
-        issued: Array = command * self._share
+        issued: Array = command * self._derating
         return issued
+
+    def sent(self, command: ArrayLike) -> None:
+        """What was sent to the boat in place of the last command."""
+        self._identifier.commands.correct(np.asarray(command, float) / self._derating)
 
     @property
     def dynamics(self) -> Dynamics:
@@ -125,24 +137,34 @@ class Adaptive:
             Normalized(*map(float, e)), spread, float(z[DELAY]), current, push, float(z[LAG])
         )
 
-    def _head(self) -> Array | None:
-        scaled = self._policy.boat
-        return None if scaled is None else np.delete(scaled, 7)
+    @property
+    def _certain(self) -> Array:
+        share: Array = np.clip((LOST - self._identifier.std[ALPHA]) / (LOST - CONVERGED), 0.0, 1.0)
+        if self.under:
+            share[1] = 0.0
+        return share
 
-    def _doubt(self) -> str:
-        found = self._identifier
-        if not np.isfinite(found.estimate).all():
+    def _identify(self, state: Array) -> str:
+        """Correct the estimate; why it cannot be used, or an empty text."""
+        found, scaled = self._identifier, self._policy.boat
+        try:
+            found.update(state, None if scaled is None else np.delete(scaled, 7))
+        except (np.linalg.LinAlgError, ValueError, RuntimeError):
+            found.forget()
+            return "identification failed"
+        if not (np.isfinite(found.estimate).all() and np.isfinite(found.std).all()):
+            found.forget()
             return "estimate not finite"
         if found.nis > INEXPLICABLE:
             return "measurement inexplicable"
-        limit = LOST if self.planning else CONVERGED
-        self._converged = self._converged + 1 if found.uncertainty < limit else 0
-        return "" if self._converged >= (1 if self.planning else LEAST_PERIODS) else "not yet identified"
+        return "" if self._certain.any() else NOT_YET
 
-    def _plan(self, pose: Array, reference: Array, began: float) -> bool:
+    def _plan(self, pose: Array, reference: Array, deadline: float) -> str:
+        """Plan with the estimate; why the plan cannot be used, or an empty text."""
+        if time.perf_counter() > deadline:
+            return "out of time"
         found = self._identifier
-        z = found.estimate.copy()
-        noise = NOISES[found.noise]
+        z, noise, weights = found.estimate.copy(), NOISES[found.noise], self._weights[found.noise]
         reference = reference.copy()
         reference[:, 2] += math.tau * round((z[2] - reference[0, 2]) / math.tau)
         # A distant reference is approached at a distance that the linearization covers.
@@ -152,9 +174,9 @@ class Adaptive:
             reference[:, :2] -= (1 - DISTANT[0] / distance) * away[:2]
         if not self.under:
             reference[:, 2] -= away[2] - np.clip(away[2], -DISTANT[1], DISTANT[1])
+        weights = replace(weights, rate=weights.rate + CAUTION * found.uncertainty**4)
         keep = math.exp(-PERIOD * noise.force_decay)
-        deadline = began + self._budget
         commands = found.commands
-        return self._planner.solve(
-            z, commands.changes, commands.last, reference, self._weights[found.noise], keep, deadline
-        )
+        if not self._planner.solve(z, commands.changes, commands.last, reference, weights, keep, deadline):
+            return "not solved"
+        return "out of time" if time.perf_counter() > deadline else ""

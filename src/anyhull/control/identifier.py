@@ -1,14 +1,13 @@
-"""A bank of iterated extended Kalman filters over the state of a boat and what it is unknown of it.
+"""Identification of a boat under way: a bank of Kalman filters, weighted by the likelihood of the measurements.
 
-One filter for each of `DELAYS` and each of `NOISES`, weighted by the likelihood of the measurements, of which each
-period forgets half a per cent. Each estimates all of `anyhull.control.unknown_boat`, its own delay included:
+One filter (`anyhull.control.filters`) for each of `DELAYS` and each of `NOISES`. Of the log-likelihood each period
+forgets half a per cent. The prior is the distribution of boats in training.
 
-    z_{k+1} = (predict(z_k), K z_k) + w        y = s + n
-
-K is the identity for the boat, delay and lag, which walk slowly, and e^{-lambda dt} for force and current, which are
-Ornstein-Uhlenbeck processes as in `anyhull.sea`. The linearization is repeated about the smoothed state of the last
-period, since at first a single command may tell more of the boat than all that was known. The prior is the
-distribution of boats in training.
+A filter linearizes each measurement about what it knew then, which at first is little. In still water, with an exact
+state, it would be far too sure of what it learned in the first seconds. So there one more filter goes through the
+first measurements again from the prior, with the boat linearized at the present estimate, some in each period; when it
+has caught up, the bank continues from it. That is the Gauss-Newton method on all of these measurements, with a Kalman
+filter as its linear solver.
 """
 
 from __future__ import annotations
@@ -16,38 +15,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from anyhull.backend import Array, wrap
-from anyhull.control.hypotheses import (
-    CURRENT_DECAY,
-    DELAYS,
-    LONGEST_DELAY,
-    LONGEST_LAG,
-    NOISES,
-    PRIORS,
-    START_DELAY,
-    START_LAG,
-    WALK,
-)
-from anyhull.control.unknown_boat import (
-    ALPHA,
-    BOAT,
-    CURRENT,
-    DELAY,
-    LAG,
-    MEMORY,
-    PUSH,
-    STATE,
-    UNKNOWNS,
-    Buffered,
-    Commands,
-    disturbance_score,
-    thrust,
-    transition,
-)
-from anyhull.dynamics import PERIOD
-
-FASTEST_DAMPING = float(np.log(40.0))
-"""Largest logarithm of 1/tau."""
+from anyhull.backend import Array
+from anyhull.control.filters import Filters, prior
+from anyhull.control.hypotheses import DELAYS, NOISES, START_DELAY
+from anyhull.control.unknown_boat import ALPHA, BOAT, CURRENT, DELAY, PUSH, STATE, UNKNOWNS, Commands
 
 FORGET = 0.995
 """Share of the log-likelihood that is left after a period."""
@@ -57,12 +28,6 @@ BEHIND, RESTARTED = 25.0, 10.0
 
 DECIDED = 300.0
 """Log odds at which another noise is given up."""
-
-ITERATIONS = 3
-"""Linearizations per period, at most."""
-
-KINK = 0.1
-"""Variance that the linearization by delay and lag leaves out, as a share of the linearized one."""
 
 OUTLIER = 22.5
 """Normalized innovation squared that one measurement of a thousand exceeds, six degrees of freedom."""
@@ -79,243 +44,186 @@ INFLATION = np.array([0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.2, 0.5])
 PULLED, PULL = 50, 0.05
 """Periods after a change of boat in which the pull to the policy's estimate is this strong."""
 
+UNDISTURBED = "still"
+"""The noise under which measurements are gone through again: with others, noise is larger than linearization errors."""
 
-AGES = PERIOD * np.arange(float(MEMORY))
+REPEATED, PER_PERIOD, FIRST = 120, 5, 10
+"""Measurements that are gone through again, how many of them in a period, and how many there are at the first time."""
 
-_EDGES = PERIOD * np.array([0.0, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0])
-_TO_FINE = np.array(
-    [[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 0.5, 0.5, 0, 0], [0, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 1]]
-)
-_TO_COARSE = np.array([[0.4, 0.4, 0.2, 0, 0, 0], [0, 0, 0, 0.2, 0.4, 0.4]])
+ANY_DELAY = 0.1, 0.08
+"""Mean and standard deviation of the delay before any measurement, s."""
 
 
 class Identifier:
     """Estimates state, boat, force, current, delay and lag from a state and a command in each period."""
 
-    def __init__(self, under: bool) -> None:
-        self._transition, self._score = Buffered(transition(under)), Buffered(disturbance_score(under))
-        mean, std, correlations = PRIORS[under]
-        correlation = np.eye(8)
-        for (i, j), value in correlations.items():
-            correlation[i, j] = correlation[j, i] = value
-        self.prior = mean, correlation * np.outer(std, std)
-        """Mean and covariance of the boat's unknowns before any measurement."""
-        self._low, self._high = mean - 3.5 * std, mean + 3.5 * std
-        # Faster damping than any in training would be unstable in the integration.
-        self._high[3:6] = np.minimum(self._high[3:6], FASTEST_DAMPING)
+    def __init__(self, under: bool, boat: tuple[Array, Array] | None = None) -> None:
+        """`boat` are mean and covariance of its eight unknowns before any measurement."""
+        self.prior = prior(under) if boat is None else boat
         self.under = under
         self.reset()
 
     def reset(self) -> None:
-        """Forget all measurements."""
+        """Forget all measurements and commands."""
         self.commands = Commands()
-        self.names = np.repeat(list(NOISES), len(DELAYS))
-        n = len(self.names)
-        self.z, self.covariance = np.zeros((n, UNKNOWNS)), np.zeros((n, UNKNOWNS, UNKNOWNS))
-        self.log_likelihood = np.zeros(n)
-        self._home = np.tile(DELAYS, len(NOISES))
-        self.factor = 1.0
-        """Factor of the measurement noise that adapts."""
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget all measurements."""
+        self.filters = Filters(self.under, np.repeat(list(NOISES), len(DELAYS)), np.tile(DELAYS, len(NOISES)))
+        self.log_likelihood = np.zeros(len(self.filters.z))
         self.nis = 0.0
         """Normalized innovation squared of the last measurement for the best filter; six on average."""
         self._outliers, self._pulled = 0.0, 0
         self.changes = 0
         """Changes of the boat that were detected."""
         self._started = False
-        self._assume()
+        self._again: Filters | None = None
         self._choose()
 
-    def _assume(self) -> None:
-        """Constants of the filters that are left."""
-        noises = [NOISES[name] for name in self.names]
-        self._adapts = np.array([noise.adapts for noise in noises])
-        self._measurement = np.array([noise.measurement for noise in noises]) ** 2
-        self._pull = np.array([noise.pull for noise in noises])
-        keep, variance = np.ones((len(noises), UNKNOWNS)), np.zeros((len(noises), UNKNOWNS))
-        variance[:, BOAT.start :] = WALK**2
-        for i, noise in enumerate(noises):
-            keep[i, PUSH] = np.exp(-PERIOD * noise.force_decay)
-            keep[i, CURRENT] = np.exp(-PERIOD * CURRENT_DECAY)
-            variance[i, CURRENT] = (1 - keep[i, CURRENT] ** 2) * noise.current**2
-        self._keep, self._process = keep, variance
-        self._force = np.array([noise.force for noise in noises])
-
-    def _start(self, state: Array, chosen: NDArray[np.bool_]) -> None:
-        """Start the filters `chosen` at the prior and a measured state."""
-        mean, covariance = self.prior
-        for i in np.flatnonzero(chosen):
-            noise = NOISES[self.names[i]]
-            self.z[i] = np.concatenate([state, mean, np.zeros(5), [self._home[i], START_LAG[0]]])
-            p = np.zeros((UNKNOWNS, UNKNOWNS))
-            p[BOAT, BOAT] = covariance
-            push = self._push(self.z)[i]
-            diagonal = [*self._measurement[i], *np.zeros(8), *push**2, *[noise.current**2] * 2]
-            self.covariance[i] = p + np.diag([*diagonal, START_DELAY**2, START_LAG[1] ** 2])
+    def _begin(self, state: Array) -> None:
+        """Forget the measurements that are gone through again; the first is `state`, with the boat as in the prior."""
+        self._first = state.copy()
+        self._measured: list[tuple[Array, Array]] = []
+        self._again, self._at = None, 0
+        self._complete = False
 
     def update(self, state: Array, head: Array | None) -> None:
-        """Correct by the measured `state` now; `head`: the policy's own estimate of the boat."""
+        """Correct by the measured `state` now; `head`: the policy's own estimate of the boat, (8,)."""
+        filters = self.filters
         if not self._started:
-            self._start(state, np.ones(len(self.z), bool))
+            for i in range(len(filters.z)):
+                filters.start(i, state, self.prior)
             self._started = True
+            self._begin(state)
             self._choose()
             return
-        # The headings of filters and measurement may differ by full turns.
-        self._predict_and_correct(state)
-        finite = np.isfinite(self.z).all(axis=1) & np.isfinite(self.log_likelihood)
+        filters.correct(self.commands.changes, state)
+        self.log_likelihood = FORGET * self.log_likelihood + filters.fit
+        finite = np.isfinite(filters.z).all(axis=1) & np.isfinite(self.log_likelihood)
         if not finite.all():
-            self._start(state, ~finite)
+            for i in np.flatnonzero(~finite).tolist():
+                filters.start(i, state, self.prior)
             self.log_likelihood[~finite] = self.log_likelihood[finite].min() if finite.any() else 0.0
+            filters.nis[~finite] = 0.0
         self._watch(state)
         if head is not None and np.isfinite(head).all():
-            pull = np.where(self._pulled > 0, PULL, self._pull)[:, None]
-            self.z[:, BOAT] += pull * (head - self.z[:, BOAT])
+            pull = np.where(self._pulled > 0, PULL, filters.pull)[:, None]
+            filters.z[:, BOAT] += pull * (head - filters.z[:, BOAT])
         self._pulled = max(self._pulled - 1, 0)
         self._select()
+        if not self._complete:
+            self._measured.append((self.commands.changes.copy(), state.copy()))
+            if self.noise == UNDISTURBED:
+                self._go_through_again()
         self._choose()
 
-    def _predict_and_correct(self, state: Array) -> None:
-        z, p, count = self.z, self.covariance, len(self.z)
-        variance = self._measurement * np.where(self._adapts, self.factor**2, 1.0)[:, None]
-        noise = variance[:, :, None] * np.eye(6)
-        variances = np.einsum("mii->mi", p)
-        at, jacobian, predicted = z.copy(), np.empty((count, 6, UNKNOWNS)), np.empty((count, 6))
-        for _ in range(ITERATIONS):
-            means = thrust(self.commands.changes, AGES, _EDGES, at[:, DELAY], at[:, LAG])
-            fine, coarse = _TO_FINE @ means[0], [_TO_COARSE @ mean for mean in means]
-            for i in range(count):
-                found = self._transition(at[i], fine[i], coarse[0][i], coarse[1][i], coarse[2][i])
-                predicted[i], jacobian[i] = found[0].ravel(), found[1].T
-            error = state - predicted
-            error[:, 2] = wrap(error[:, 2])
-            error -= (jacobian @ (z - at)[:, :, None])[:, :, 0]
-            jp = jacobian @ p
-            # The variance that the linearization leaves out. The second derivative of an exponential is its first.
-            curvature = 0.5 * jacobian[:, :, BOAT] ** 2 @ variances[:, BOAT, None] ** 2
-            # A thrust that begins later acts in proportion to alpha, and changes abruptly at the ends of the parts.
-            bend = KINK + variances[:, ALPHA].max(axis=1)
-            curvature += bend[:, None, None] * (jacobian[:, :, DELAY:] ** 2 @ variances[:, DELAY:, None])
-            innovation = jp @ jacobian.transpose(0, 2, 1) + noise + curvature * np.eye(6)
-            inverse = np.linalg.inv(innovation)
-            gain = jp.transpose(0, 2, 1) @ inverse
-            step = (gain @ error[:, :, None])[:, :, 0]
-            smoothed = self._bounded(z + step)
-            moved = np.abs(smoothed - at) / np.sqrt(np.maximum(variances, 1e-12))
-            before, at = at, smoothed
-            if moved.max() < 0.3:
-                break
-        predicted += (jacobian @ (smoothed - before)[:, :, None])[:, :, 0]
-        p = p - gain @ jp
-        for i in range(count):
-            score = self._score(before[i], coarse[0][i], gain[i, PUSH.start : CURRENT.stop])[0].ravel()
-            smoothed[i] -= p[i, :, BOAT] @ score
-        smoothed = self._bounded(smoothed)
-        jp = jacobian @ p
-        keep = self._keep
-        after = keep[:, :, None] * p * keep[:, None, :]
-        after[:, STATE, :] = jp * keep[:, None, :]
-        after[:, :, STATE] = after[:, STATE, :].transpose(0, 2, 1)
-        after[:, STATE, STATE] = jp @ jacobian.transpose(0, 2, 1)
-        after = (after + after.transpose(0, 2, 1)) / 2
-        index = np.arange(UNKNOWNS)
-        after[:, index, index] = np.maximum(after[:, index, index], 0.0) + self._process
-        # A share of the limits, of the peak acceleration as now estimated: with the force in the unit of an unknown
-        # acceleration, a larger one would explain every error by less of it.
-        after[:, index[PUSH], index[PUSH]] += (1 - keep[:, PUSH] ** 2) * self._push(smoothed) ** 2
-        after[:, index[STATE], index[STATE]] += 0.01 * variance
-        self.z, self.covariance = smoothed * keep, after
-        self.z[:, STATE] = predicted
-        nis = np.einsum("mi,mij,mj->m", error, inverse, error)
-        fit = -0.5 * (nis + np.linalg.slogdet(innovation)[1])
-        self.log_likelihood = FORGET * self.log_likelihood + fit
-        self._nis = nis
+    def _go_through_again(self) -> None:
+        """Some more of the first measurements, linearized at one estimate; the bank goes on from where they lead."""
+        if self._again is None:
+            if len(self._measured) < FIRST:
+                return
+            self._about = self.estimate.copy()
+            self._again = Filters(self.under, np.array([self.noise]), np.array([ANY_DELAY[0]]))
+            self._again.factor = self.filters.factor
+            self._again.start(0, self._first, self.prior, ANY_DELAY[1])
+            self._at, self._again_fit = 0, 0.0
+        again = self._again
+        for changes, state in self._measured[self._at : self._at + PER_PERIOD]:
+            again.correct(changes, state, self._about)
+            self._at += 1
+        if self._at < len(self._measured):
+            return
+        own = self.filters.names == again.names[0]
+        if np.isfinite(again.z).all() and own.any():
+            best = np.flatnonzero(own)[np.argmax(self.log_likelihood[own])]
+            for i in np.flatnonzero(own).tolist():
+                self._continue(i, again.z[0], again.covariance[0], at_home=i != best)
+                self.log_likelihood[i] = self.log_likelihood[best] - RESTARTED * (i != best)
+        self._again = None
+        self._complete = len(self._measured) >= REPEATED
 
-    def _push(self, z: Array) -> Array:
-        """Standard deviation of the push of each filter, (m, 3)."""
-        alpha = np.exp(z[:, ALPHA])
-        if self.under:
-            alpha[:, 1] = alpha[:, 0] / np.exp(z[:, ALPHA.stop + 3])
-        return np.asarray(alpha * self._force[:, None])
-
-    def _bounded(self, z: Array) -> Array:
-        z[:, BOAT] = np.clip(z[:, BOAT], self._low, self._high)
-        z[:, CURRENT] = np.clip(z[:, CURRENT], -1.0, 1.0)
-        z[:, DELAY] = np.clip(z[:, DELAY], 0.0, LONGEST_DELAY)
-        z[:, LAG] = np.clip(z[:, LAG], 0.0, LONGEST_LAG)
-        return z
+    def _continue(self, i: int, z: Array, covariance: Array, *, at_home: bool) -> None:
+        """Continue filter i from another one; `at_home`: but from the delay at which it started."""
+        filters = self.filters
+        filters.z[i], filters.covariance[i] = z, covariance
+        if at_home:
+            filters.z[i, DELAY] = filters.delays[i]
+            filters.covariance[i, DELAY, :] = filters.covariance[i, :, DELAY] = 0.0
+            filters.covariance[i, DELAY, DELAY] = START_DELAY**2
 
     def _watch(self, state: Array) -> None:
         """Notice a change of the boat, or a noise that does not fit."""
+        filters = self.filters
         best = int(np.argmax(self.log_likelihood))
-        self.nis = float(self._nis[best])
-        adapting = np.flatnonzero(self._adapts)
+        self.nis = float(filters.nis[best])
+        adapting = np.flatnonzero(filters.adapts)
         if adapting.size:
-            own = self._nis[adapting[np.argmax(self.log_likelihood[adapting])]]
-            self.factor = float(np.clip(self.factor * np.exp(0.02 * (min(own / 6, 3.0) - 1)), 0.01, 5.0))
+            own = filters.nis[adapting[np.argmax(self.log_likelihood[adapting])]]
+            filters.factor = float(np.clip(filters.factor * np.exp(0.02 * (min(own / 6, 3.0) - 1)), 0.01, 5.0))
         self._outliers = RECALL * self._outliers + (self.nis > OUTLIER)
         if self._outliers < CHANGED:
             return
         names = list(NOISES)
-        following = names[names.index(self.names[best]) + 1 :]
+        following = names[names.index(filters.names[best]) + 1 :]
         if self._outliers >= MISFIT and following:
             # The next noise takes over from here.
-            self._replace(np.flatnonzero(self.names == self.names[best]), following[0], state)
+            self._replace(np.flatnonzero(filters.names == filters.names[best]), following[0], state)
             self._outliers = 0.0
         elif self._pulled == 0:
             self.changes += 1
             self._pulled = PULLED
             index = np.arange(BOAT.start, BOAT.stop)
-            self.covariance[:, index, index] += INFLATION**2
+            filters.covariance[:, index, index] += INFLATION**2
+            self._complete, self._again, self._measured = True, None, []
 
     def _replace(self, members: NDArray[np.intp], name: str, state: Array) -> None:
         """Continue the filters `members` with another noise."""
-        self.names = self.names[members]
-        self.names[:] = name
-        self.z, self.covariance = self.z[members], self.covariance[members]
-        self.log_likelihood, self._home = np.zeros(len(members)), self._home[members]
-        self._nis = self._nis[members]
-        self.z[:, STATE] = state
-        self._assume()
-        noise, index = NOISES[name], np.arange(UNKNOWNS)
-        self.covariance[:, index[STATE], index[STATE]] += self._measurement
-        self.covariance[:, index[PUSH], index[PUSH]] += self._push(self.z) ** 2
-        self.covariance[:, index[CURRENT], index[CURRENT]] += noise.current**2
-        self.covariance[:, index[BOAT], index[BOAT]] += INFLATION**2
+        filters = self.filters
+        filters.keep_only(members)
+        filters.names[:] = name
+        filters.assume()
+        self.log_likelihood = np.zeros(len(members))
+        filters.z[:, STATE] = state
+        index = np.arange(UNKNOWNS)
+        filters.covariance[:, index[STATE], index[STATE]] += filters.measurement
+        filters.covariance[:, index[PUSH], index[PUSH]] += filters.push**2
+        filters.covariance[:, index[CURRENT], index[CURRENT]] += NOISES[name].current ** 2
+        filters.covariance[:, index[BOAT], index[BOAT]] += INFLATION**2
 
     def _select(self) -> None:
         """Start filters far behind anew from the best of their noise, and drop noises that the evidence excludes."""
+        filters = self.filters
         best = float(self.log_likelihood.max())
-        kept = np.ones(len(self.z), bool)
-        for name in dict.fromkeys(self.names):
-            own = np.flatnonzero(self.names == name)
+        kept = np.ones(len(filters.z), bool)
+        for name in dict.fromkeys(filters.names):
+            own = np.flatnonzero(filters.names == name)
             leader = own[np.argmax(self.log_likelihood[own])]
             top = float(self.log_likelihood[leader])
             if best - top > DECIDED:
                 kept[own] = False
                 continue
             for i in own[self.log_likelihood[own] < top - BEHIND]:
-                self.z[i], self.covariance[i] = self.z[leader], self.covariance[leader]
-                self.z[i, DELAY] = self._home[i]
-                self.covariance[i, DELAY, :] = self.covariance[i, :, DELAY] = 0.0
-                self.covariance[i, DELAY, DELAY] = START_DELAY**2
+                self._continue(i, filters.z[leader], filters.covariance[leader], at_home=True)
                 self.log_likelihood[i] = top - RESTARTED
         if not kept.all():
-            self.names, self._home, self._nis = self.names[kept], self._home[kept], self._nis[kept]
-            self.z, self.covariance = self.z[kept], self.covariance[kept]
+            filters.keep_only(np.flatnonzero(kept))
             self.log_likelihood = self.log_likelihood[kept]
-            self._assume()
         self.log_likelihood -= self.log_likelihood.max()
 
     def _choose(self) -> None:
         """The estimate: the mean of the filters of the best noise, weighted by their likelihood."""
-        self.noise = str(self.names[int(np.argmax(self.log_likelihood))])
-        own = self.names == self.noise
+        filters = self.filters
+        self.noise = str(filters.names[int(np.argmax(self.log_likelihood))])
+        own = filters.names == self.noise
         weights = np.exp(self.log_likelihood[own] - self.log_likelihood[own].max())
         weights /= weights.sum()
-        self.estimate = weights @ self.z[own]
+        self.estimate = weights @ filters.z[own]
         """The unknowns, (21,)."""
-        spread = self.z[own] - self.estimate
-        variance = weights @ (np.einsum("mii->mi", self.covariance[own]) + spread**2)
-        self.std = np.sqrt(variance)
+        spread = filters.z[own] - self.estimate
+        self.covariance = np.einsum("m,mij->ij", weights, filters.covariance[own]) + (weights * spread.T) @ spread
+        """Their covariance, (21, 21)."""
+        self.std = np.sqrt(np.diag(self.covariance))
         """Their standard deviations."""
 
     @property

@@ -99,6 +99,11 @@ class Commands:
         self.changes[0] = command - self.last
         self.last = np.array(command)
 
+    def correct(self, command: Array) -> None:
+        """The last command was this one."""
+        self.changes[0] += command - self.last
+        self.last = np.array(command)
+
 
 def _numbers(symbol: Any) -> tuple[Any, ...]:
     return tuple(ca.vertsplit(symbol))

@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 
 from anyhull.backend import Array
-from anyhull.controller import Controller
+from anyhull.controller import Controller, Informed
 from anyhull.errors import InputError
 from anyhull.onboard.allocation import Allocation
 from anyhull.onboard.checks import KNOWN, Fault, dynamics_range, latent_range
@@ -189,6 +189,8 @@ class Autopilot:
         elif decision.reaction == "run" and not decision.reason and estimate.valid:
             self.tracker.mark_good(estimate.pose)
         self._reaction, self._sent = decision.reaction, decision.command
+        if isinstance(self.controller, Informed):
+            self.controller.sent(decision.command)
         # The rest balances a stuck thruster only as long as the boat is steered.
         balanced = vehicle.stuck_force if decision.reaction in RUNNING else 0.0
         allocation = vehicle.allocator.allocate(decision.command * self._limits - balanced)

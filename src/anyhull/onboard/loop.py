@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from anyhull.controller import Timed
 from anyhull.dynamics import PERIOD
 from anyhull.log import Log
 from anyhull.onboard.autopilot import Autopilot
@@ -35,6 +36,9 @@ REMINDER = 60.0
 
 MOST_LATE = PERIOD / 2
 """Time by which messages may delay a command, s; the rest of them is dropped."""
+
+BUDGET = 0.3
+"""Share of the period in which a controller that takes long must be done."""
 
 LINK_PAUSE = 1e-3
 """Wait after an error of the link, s, which may fail at once each time."""
@@ -67,6 +71,8 @@ def run_autopilot(
     """
     period, events = autopilot.setup.vessel.scale.period / time_factor, autopilot.event_log
     repeat_after = autopilot.repeat_after / time_factor
+    if isinstance(autopilot.controller, Timed):
+        autopilot.controller.budget = BUDGET * period
     recorder, periods, reporter = RunRecorder(autopilot, journal, about), Periods(), Reporter(autopilot)
     gc.collect()
     # A collection then passes over what was there before the run, which is most of it.
