@@ -1,7 +1,7 @@
 """Controllers beside the learned policies.
 
 `Adaptive` identifies the boat under way. Baselines that know it: `MPC` with the vessel's equations of motion, cascaded
-`PID`, and line of sight, `LOS`.
+`PID`, and line of sight, `LOS`. Baselines that do not: `L1` adaptive control, and recursive least squares, `RLS`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from anyhull.control.l1 import L1
 from anyhull.control.los import LOS
 from anyhull.control.pid import PID
+from anyhull.control.rls import RLS
 from anyhull.controller import Controller
 from anyhull.vessel import Vessel
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from anyhull.control.adaptive import Adaptive
     from anyhull.control.mpc import MPC
 
-__all__ = ["CONTROLLERS", "LOS", "MPC", "PID", "Adaptive"]
+__all__ = ["CONTROLLERS", "L1", "LOS", "MPC", "PID", "RLS", "Adaptive"]
 
 
 def __getattr__(name: str) -> Any:
@@ -45,5 +47,7 @@ CONTROLLERS: dict[str, Callable[[Vessel], Controller]] = {
     "adaptive": lambda vessel: __getattr__("Adaptive")(vessel),  # type: ignore[no-any-return]
     "pid": PID,
     "los": LOS,
+    "l1": L1,
+    "rls": RLS,
 }
 """Constructors of the controllers that are not a trained policy alone, by name."""
