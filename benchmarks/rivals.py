@@ -1,6 +1,8 @@
 """Rivals of the learned policy: adaptive controllers from textbooks, and the MPC with a wrong model.
 
-    python rivals.py judge --json results/rivals.json    # half an hour on one core; --only ROW ... for some rows
+    python rivals.py tune --json results/rivals.json     # the search of `rivals_search.py`, half an hour
+    python rivals.py judge --json results/rivals.json    # fifteen minutes; --only ROW ... for some rows
+    python rivals.py pairs --json results/rivals.json    # ten minutes
 
 Judged: the paper's five platforms and lap at 0.6 m/s, from the reference's velocity; in still water, in the field sea,
 and in the plant of `real_thrusters.py` without and with measurement noise. The wrong models have all masses and
@@ -42,6 +44,9 @@ from anyhull.study.simulation_jobs import FIRST_SEED
 
 SEEDS = range(FIRST_SEED, FIRST_SEED + 20)
 """Seeds of the field sea; none was used in tuning."""
+
+PAIR_RUNS = 10
+"""Of these, those for other identifications, whose laps are longer."""
 
 DIVERGED = 5.0
 """Distance from the reference beyond which a run has diverged, m."""
@@ -219,7 +224,7 @@ def judge_pairs(rows: list[str]) -> dict[str, Any]:
             if not (vessel.under_actuated and row in ("l1", "rls")):
                 builds[row] = lambda r=row, v=vessel: ROWS[r](v)  # type: ignore[misc]
         for row, build in builds.items():
-            for sea, seeds in (("ideal", SEEDS[:1]), ("field", SEEDS)):
+            for sea, seeds in (("ideal", SEEDS[:1]), ("field", SEEDS[:PAIR_RUNS])):
                 controller, water = Watched(build()), sea_of(vessel, sea)
 
                 def attempt(seed: int) -> tuple[float, float, float]:

@@ -39,28 +39,28 @@ from anyhull.scale import ADDED, DISPLACEMENT, GYRATION
 
 RANGES: dict[str, dict[str, tuple[float, float]]] = {
     "l1": {
-        "pose": (0.3, 4.0),
-        "heading": (0.3, 4.0),
-        "velocity": (0.7, 10.0),
-        "yaw_rate": (0.7, 10.0),
-        "filter": (0.3, 10.0),
-        "yaw_filter": (0.3, 10.0),
+        "pose": (0.3, 6.0),
+        "heading": (0.3, 10.0),
+        "velocity": (0.7, 15.0),
+        "yaw_rate": (0.7, 15.0),
+        "filter": (0.3, 20.0),
+        "yaw_filter": (0.3, 20.0),
         "decay": (0.01, 3.0),
         "delay": (0.01, 0.19),
     },
     "rls": {
         "pose": (0.3, 6.0),
-        "heading": (0.3, 6.0),
-        "velocity": (0.7, 10.0),
-        "yaw_rate": (0.7, 10.0),
-        "filter": (0.5, 20.0),
-        "noise": (3e-3, 0.3),
-        "memory": (5.0, 300.0),
+        "heading": (0.3, 10.0),
+        "velocity": (0.7, 15.0),
+        "yaw_rate": (0.7, 15.0),
+        "filter": (0.5, 40.0),
+        "noise": (1e-3, 0.3),
+        "memory": (5.0, 1000.0),
         "bias_memory": (0.5, 30.0),
         "dead_zone": (1e-5, 1e-2),
     },
 }
-"""Smallest and largest value of each constant."""
+"""Smallest and largest value of each constant; set after one earlier search, whose best lay at some of its bounds."""
 
 ACCELERATIONS = ((0.5, 8.0), (0.25, 8.0), (0.4, 40.0))
 """Estimated peak accelerations of the boats in surge, sway and yaw (m/s², rad/s²)."""
@@ -71,7 +71,7 @@ ERRORS = (0.0075, 0.0075, 0.0026, 0.015, 0.015, 0.0087)
 SMOOTH = {"field": 0.04, "noise": 0.08}
 """Mean |Δτ| per step up to which a candidate is not penalized."""
 
-DRAWN, NEAR, FINAL = 160, 140, 5
+DRAWN, NEAR, FINAL = 120, 200, 5
 """Candidates from the whole ranges, near the best, and in the second stage."""
 
 COARSE, FINE = range(9), range(100, 124)
