@@ -34,7 +34,7 @@ from rivals_search import RANGES, search
 from anyhull import Pilot, Sea, Vessel, rounded_rectangle, simulate
 from anyhull.backend import Array
 from anyhull.control import MPC
-from anyhull.control.l1 import L1
+from anyhull.control.l1 import L1, estimated_accelerations
 from anyhull.control.rls import RLS
 from anyhull.controller import Controller
 from anyhull.errors import InputError
@@ -171,6 +171,13 @@ def line(row: dict[str, float]) -> str:
     return text.format(**row)
 
 
+def ratios(vessel: Vessel) -> list[float]:
+    """True over estimated peak accelerations in surge, sway and yaw."""
+    true = np.array(vessel.scale.normalized(vessel.normalized)[:3])
+    found: list[float] = (true / estimated_accelerations(vessel, "")).tolist()
+    return found
+
+
 def judge(row: str) -> dict[str, Any]:
     """One controller in every case, by platform and over all runs."""
     table: dict[str, Any] = {}
@@ -254,6 +261,7 @@ def main() -> None:
             results.setdefault("tuning", {})[kind] = found | {"seconds": time.perf_counter() - begin}
             save(given.json, results)
     if given.what == "judge":
+        results["true_over_estimated_acceleration"] = {name: ratios(Vessel.load(name)) for name in PLATFORMS}
         for row in given.only or ROWS:
             results.setdefault("judged", {})[row] = judge(row)
             save(given.json, results)

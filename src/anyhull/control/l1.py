@@ -50,26 +50,26 @@ LARGEST = 3.0
 class Constants:
     """What the search chooses, in the units of the vessel's scale."""
 
-    pose: float = 1.2
+    pose: float = 2.5
     """Gain k_eta of the position, 1/s."""
-    heading: float = 1.2
+    heading: float = 2.1
     """Gain k_eta of the heading, 1/s."""
-    velocity: float = 3.0
+    velocity: float = 1.7
     """Gain k_nu in surge and sway, 1/s."""
-    yaw_rate: float = 3.0
+    yaw_rate: float = 4.9
     """Gain k_nu in yaw, 1/s."""
-    filter: float = 2.5
+    filter: float = 1.5
     """Bandwidth omega of C(s) in surge and sway, 1/s."""
-    yaw_filter: float = 2.5
+    yaw_filter: float = 5.0
     """Bandwidth omega of C(s) in yaw, 1/s."""
-    decay: float = 0.1
+    decay: float = 0.026
     """Decay rate a of the predictor's error, 1/s."""
-    delay: float = 0.1
+    delay: float = 0.021
     """Nominal delay of the thrust, s."""
 
 
 TUNED = Constants()
-"""The best of the search."""
+"""The best of the search: 262 candidates on random boats."""
 
 
 class L1:
