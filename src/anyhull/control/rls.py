@@ -16,7 +16,7 @@ Safeguards. Forgetting divides row and column i of P by sqrt(lambda_i), slowly f
 bias (Parkum, Poulsen and Holst, Int. J. Control 55, 1992), and never beyond the initial variance: P is bounded. An
 error within the dead zone changes nothing. A parameter that leaves its bounds is projected back in the metric of P⁻¹,
 which keeps what the data say of the others. With clipping alone the estimate drifts along combinations of gain, damping
-and bias that a steady speed does not tell apart, until the boat is off by metres.
+and bias that a steady speed does not tell apart, and the boat is lost.
 
 Control: the model inverted along the reference, and P on the pose over P on the velocity (as in `l1`), divided by the
 estimated gain. State and reference are those of the estimated delay later.
