@@ -38,6 +38,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "learn": ("learn",),
     "study": ("study",),
     "interfaces": ("gym", "export"),
+    "lab": ("lab",),
     "cli": ("cli",),
 }
 """Each room with its modules or packages, from the ground up."""
@@ -56,6 +57,7 @@ PURPOSE = {
     "learn": "training, in JAX",
     "study": "the paper's tables and figures, and ours",
     "interfaces": "Gymnasium environments, ONNX graphs",
+    "lab": "one static page: the boat changed under way in a browser",
     "cli": "the command anyhull",
 }
 
