@@ -9,13 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from anyhull.cli import bench, check, demo, export, key, log, pilot, simulate, study, train, trial, twin, vessels
+from anyhull.cli import bench, check, demo, export, key, lab, log, pilot, simulate, study, train, trial, twin, vessels
 from anyhull.errors import InputError, RunError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help="Simulate and steer any surface vessel.")
 app.add_typer(vessels.app, name="vessels")
 app.command()(simulate.simulate)
 app.command()(demo.demo)
+app.command()(lab.lab)
 app.command()(train.train)
 app.command()(study.study)
 app.command()(trial.trial)
