@@ -2,8 +2,9 @@
 const fs = require("node:fs");
 
 const { model, cases } = JSON.parse(fs.readFileSync(0, "utf8"));
-const names = "DATA, startWorld, stepWorld, boatOf, laden, normalStream, Pilot, PID, MPC, windowOf, substeps, steadyWind,"
-  + " roundedRectangle, circle, figureEight, through, hold";
+const names =
+  "DATA, startWorld, stepWorld, boatOf, laden, normalStream, Pilot, PID, MPC, windowOf, substeps, steadyWind," +
+  " roundedRectangle, circle, figureEight, through, hold";
 const lab = new Function(`"use strict";\n${model}\nreturn { ${names} };`)();
 
 function controllerOf(name, vessel, boat) {
@@ -12,7 +13,9 @@ function controllerOf(name, vessel, boat) {
 }
 
 function run({ vessel, reference, sea, delay, normals, seed, controllers, steps, change, at = [] }) {
-  const boat = lab.boatOf(vessel), [shape, ...sizes] = reference, path = lab[shape](...sizes);
+  const boat = lab.boatOf(vessel),
+    [shape, ...sizes] = reference,
+    path = lab[shape](...sizes);
   if (at.length) return { reference: at.map((t) => path.at(t)) };
   let drawn = 0;
   const next = normals ? () => normals[drawn++] : lab.normalStream(seed);
@@ -25,7 +28,12 @@ function run({ vessel, reference, sea, delay, normals, seed, controllers, steps,
     lab.stepWorld(world, { plant, sea, delay });
   }
   const estimate = made.student && made.student.dynamics();
-  return { states, estimate, latent: made.student && Array.from(made.student.latent), parts: lab.substeps(boat, vessel.scale, world.period) };
+  return {
+    states,
+    estimate,
+    latent: made.student && Array.from(made.student.latent),
+    parts: lab.substeps(boat, vessel.scale, world.period),
+  };
 }
 
 process.stdout.write(JSON.stringify(cases.map(run)));

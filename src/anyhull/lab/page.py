@@ -22,11 +22,25 @@ MODEL = (
     "pid",
     "quadratic",
     "mpc",
+    "allocation",
     "world",
 )
 """Scripts of the closed loop, which run without a page too, in the order in which they build on each other."""
 
-VIEW = ("settings", "lap", "colours", "plan", "charts", "controls", "app")
+VIEW = (
+    "lap",
+    "settings",
+    "colours",
+    "hull",
+    "plan",
+    "inset",
+    "charts",
+    "estimate",
+    "controls",
+    "panels",
+    "input",
+    "app",
+)
 """Scripts of the page."""
 
 FILE = "index.html"

@@ -8,13 +8,15 @@ function wrap(angle) {
 
 /** An inertial-frame vector in the body frame at heading psi. */
 function toBody(x, y, psi) {
-  const sin = Math.sin(psi), cos = Math.cos(psi);
+  const sin = Math.sin(psi),
+    cos = Math.cos(psi);
   return [cos * x + sin * y, cos * y - sin * x];
 }
 
 /** A body-frame vector at heading psi in the inertial frame. */
 function toInertial(x, y, psi) {
-  const sin = Math.sin(psi), cos = Math.cos(psi);
+  const sin = Math.sin(psi),
+    cos = Math.cos(psi);
   return [cos * x - sin * y, sin * x + cos * y];
 }
 
@@ -24,7 +26,8 @@ function clip(value, low, high) {
 
 /** The number of sorted values that are at most x: where x would be inserted, to the right. */
 function searchSorted(values, x) {
-  let low = 0, high = values.length;
+  let low = 0,
+    high = values.length;
   while (low < high) {
     const middle = (low + high) >> 1;
     if (values[middle] <= x) low = middle + 1;

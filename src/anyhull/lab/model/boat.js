@@ -5,13 +5,25 @@ const COMPONENTS = ["alpha_u", "alpha_v", "alpha_r", "inv_tau_u", "inv_tau_v", "
 /** The boat of a vessel's physical parameters. */
 function boatOf(vessel) {
   const h = vessel.hydrodynamics;
-  const m11 = vessel.m - h.X_udot, m22 = vessel.m - h.Y_vdot, m66 = h.I_comb;
+  const m11 = vessel.m - h.X_udot,
+    m22 = vessel.m - h.Y_vdot,
+    m66 = h.I_comb;
   return {
     e: [
-      vessel.Fx / m11, vessel.Fy / m22, vessel.Mz / m66, h.X_u / m11, h.Y_v / m22, h.N_r / m66,
-      m22 / m11, -m11 / m22, (h.Y_vdot - h.X_udot) / m66,
+      vessel.Fx / m11,
+      vessel.Fy / m22,
+      vessel.Mz / m66,
+      h.X_u / m11,
+      h.Y_v / m22,
+      h.N_r / m66,
+      m22 / m11,
+      -m11 / m22,
+      (h.Y_vdot - h.X_udot) / m66,
     ],
-    drag: [[h.X_uu / m11, h.Y_vv / m22, h.N_rr / m66], [h.X_uuu / m11, h.Y_vvv / m22, h.N_rrr / m66]],
+    drag: [
+      [h.X_uu / m11, h.Y_vv / m22, h.N_rr / m66],
+      [h.X_uuu / m11, h.Y_vvv / m22, h.N_rrr / m66],
+    ],
     mass: vessel.m,
     m11,
     m66,
@@ -31,7 +43,8 @@ function withComponents(boat, e) {
 /** The boat with `times` its mass, spread as its own is: m and the yaw inertia grow, added mass stays. */
 function laden(boat, times) {
   if (times === 1) return boat;
-  const [m11, m22, m66] = inertiaOf(boat), load = (times - 1) * boat.mass;
+  const [m11, m22, m66] = inertiaOf(boat),
+    load = (times - 1) * boat.mass;
   const shares = [m11 / (m11 + load), m22 / (m22 + load), 1 / times];
   const scaled = (values) => values.map((value, i) => value * shares[i]);
   const cRv = (m22 + load) / (m11 + load);
@@ -46,15 +59,29 @@ function laden(boat, times) {
 
 /** The boat in the policy's units of `length` m and `time` s, of whose limits the shares `derating` are used. */
 function scaledBoat(boat, scale, derating = [1, 1, 1]) {
-  const l = scale.length, T = scale.time, linear = (T * T) / l, cubic = (l * l) / T;
-  const e = boat.e, [q, k] = boat.drag;
+  const l = scale.length,
+    T = scale.time,
+    linear = (T * T) / l,
+    cubic = (l * l) / T;
+  const e = boat.e,
+    [q, k] = boat.drag;
   return {
     ...boat,
     e: [
-      e[0] * linear * derating[0], e[1] * linear * derating[1], e[2] * T * T * derating[2],
-      e[3] * T, e[4] * T, e[5] * T, e[6], e[7], e[8] * l * l,
+      e[0] * linear * derating[0],
+      e[1] * linear * derating[1],
+      e[2] * T * T * derating[2],
+      e[3] * T,
+      e[4] * T,
+      e[5] * T,
+      e[6],
+      e[7],
+      e[8] * l * l,
     ],
-    drag: [[q[0] * l, q[1] * l, q[2]], [k[0] * cubic, k[1] * cubic, k[2] / T]],
+    drag: [
+      [q[0] * l, q[1] * l, q[2]],
+      [k[0] * cubic, k[1] * cubic, k[2] / T],
+    ],
   };
 }
 
@@ -63,7 +90,8 @@ function terminalSpeed(alpha, linear, quadratic, cubic) {
   if (alpha === 0) return 0;
   if (linear === 0 && quadratic === 0 && cubic === 0) return Infinity;
   const drag = (s) => (linear + (quadratic + cubic * s) * s) * s;
-  let low = 0, high = 1;
+  let low = 0,
+    high = 1;
   while (drag(high) < alpha) high *= 2;
   for (let i = 0; i < 80; i++) {
     const middle = (low + high) / 2;
@@ -88,7 +116,7 @@ function stiffness(boat) {
   return Math.max(...rates);
 }
 
-/** Number of Runge-Kutta steps in a control period: each at most 20 ms of the boat's time unit, and 0.7 / damping rate. */
+/** Number of Runge-Kutta steps in a period: each at most 20 ms of the boat's time unit, and 0.7 / damping rate. */
 function substeps(boat, scale, period) {
   const longest = DATA.substep * scale.time;
   return Math.max(Math.ceil(period / longest - 1e-9), Math.ceil((period * stiffness(boat)) / 0.7));

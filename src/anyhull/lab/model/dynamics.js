@@ -27,8 +27,11 @@ function inverseDynamics(velocity, change, boat) {
 
 /** Time derivative of the state: kinematics, and the acceleration relative to the water. */
 function derivative(state, force, boat, current) {
-  const sin = Math.sin(state[2]), cos = Math.cos(state[2]);
-  const u = state[3], v = state[4], r = state[5];
+  const sin = Math.sin(state[2]),
+    cos = Math.cos(state[2]);
+  const u = state[3],
+    v = state[4],
+    r = state[5];
   const through = [u - (cos * current[0] + sin * current[1]), v - (cos * current[1] - sin * current[0])];
   const a = acceleration(through[0], through[1], r, force, boat);
   return [cos * u - sin * v, sin * u + cos * v, r, a[0], a[1], a[2]];

@@ -23,7 +23,8 @@ class MPC {
   }
 
   step(pose, velocity, window) {
-    const { delay } = this.tuning, ahead = window.map((row) => scaledState(row, this.scale));
+    const { delay } = this.tuning,
+      ahead = window.map((row) => scaledState(row, this.scale));
     const now = scaledPose(pose, this.scale);
     // The reference heading is continuous; the measured heading is wrapped.
     now[2] += 2 * Math.PI * Math.round((ahead[0][2] - now[2]) / (2 * Math.PI));
@@ -54,7 +55,10 @@ class MPC {
 
   /** The same with a command and the estimated disturbance. */
   predict(state, command) {
-    return this.after(state, command.map((value, i) => value + this.force[i]));
+    return this.after(
+      state,
+      command.map((value, i) => value + this.force[i]),
+    );
   }
 
   /** Disturbance observer: correct the estimated force by the last period's prediction error. */
@@ -76,7 +80,8 @@ class MPC {
 
   cost(states, commands, target) {
     const { q, r } = this.tuning;
-    let sum = 0, last = this.issued[0];
+    let sum = 0,
+      last = this.issued[0];
     commands.forEach((command, k) => {
       for (let i = 0; i < 6; i++) sum += q[i] * (states[k + 1][i] - target[k][i]) ** 2;
       for (let i = 0; i < 3; i++) sum += r * command[i] ** 2 + this.rateWeight[i] * (command[i] - last[i]) ** 2;
@@ -88,16 +93,25 @@ class MPC {
   /** The commands of the horizon with the least cost, or null where none better than the guess was found. */
   solve(guess, velocity, target) {
     let commands = guess.map((command) => command.map((value) => clip(value, -1, 1)));
-    let states = this.unroll(commands, velocity), cost = this.cost(states, commands, target);
+    let states = this.unroll(commands, velocity),
+      cost = this.cost(states, commands, target);
     if (!Number.isFinite(cost)) return null;
     for (let iteration = 0; iteration < 10; iteration++) {
-      const flat = commands.flat(), { H, g } = this.condense(states, commands, target);
-      const change = boxQuadratic(H, g, flat.map((value) => -1 - value), flat.map((value) => 1 - value));
+      const flat = commands.flat(),
+        { H, g } = this.condense(states, commands, target);
+      const change = boxQuadratic(
+        H,
+        g,
+        flat.map((value) => -1 - value),
+        flat.map((value) => 1 - value),
+      );
       if (!change) return null;
-      let found = null, share = 1;
+      let found = null,
+        share = 1;
       for (; share > 1e-3 && !found; share /= 2) {
         const tried = commands.map((command, k) => command.map((value, i) => value + share * change[3 * k + i]));
-        const reached = this.unroll(tried, velocity), value = this.cost(reached, tried, target);
+        const reached = this.unroll(tried, velocity),
+          value = this.cost(reached, tried, target);
         if (value < cost) found = { tried, reached, value };
       }
       if (!found) break;
@@ -109,21 +123,27 @@ class MPC {
 
   /** Gauss-Newton Hessian (row-major) and gradient of the cost in the commands. */
   condense(states, commands, target) {
-    const { q, r } = this.tuning, n = 3 * this.horizon, H = new Float64Array(n * n), g = new Float64Array(n);
+    const { q, r } = this.tuning,
+      n = 3 * this.horizon,
+      H = new Float64Array(n * n),
+      g = new Float64Array(n);
     let sensitivity = Array.from({ length: 6 }, () => new Float64Array(n));
     let last = this.issued[0];
     commands.forEach((command, k) => {
       sensitivity = this.propagate(sensitivity, states[k], command, k);
       const filled = 3 * (k + 1);
       for (let i = 0; i < 6; i++) {
-        const row = sensitivity[i], error = states[k + 1][i] - target[k][i];
+        const row = sensitivity[i],
+          error = states[k + 1][i] - target[k][i];
         for (let a = 0; a < filled; a++) {
           g[a] += q[i] * row[a] * error;
           for (let b = 0; b < filled; b++) H[a * n + b] += q[i] * row[a] * row[b];
         }
       }
       for (let i = 0; i < 3; i++) {
-        const a = 3 * k + i, w = this.rateWeight[i], change = command[i] - last[i];
+        const a = 3 * k + i,
+          w = this.rateWeight[i],
+          change = command[i] - last[i];
         H[a * n + a] += r + w;
         g[a] += r * command[i] + w * change;
         if (k === 0) continue;
@@ -139,7 +159,9 @@ class MPC {
 
   /** Derivatives of the next state by all commands, by central differences of the prediction. */
   propagate(sensitivity, state, command, k) {
-    const width = 1e-5, n = 3 * this.horizon, next = Array.from({ length: 6 }, () => new Float64Array(n));
+    const width = 1e-5,
+      n = 3 * this.horizon,
+      next = Array.from({ length: 6 }, () => new Float64Array(n));
     const slope = (low, high) => low.map((value, i) => (high[i] - value) / (2 * width));
     const moved = (values, i, by) => values.map((value, j) => (i === j ? value + by : value));
     for (let j = 2; j < 6; j++) {

@@ -3,7 +3,8 @@
 
 /** A closed sequence of straights and circular arcs from the origin along x. */
 function arcs(lengths, curvatures) {
-  const starts = [0], poses = [[0, 0, 0]];
+  const starts = [0],
+    poses = [[0, 0, 0]];
   for (let i = 0; i < lengths.length; i++) {
     starts.push(starts[i] + lengths[i]);
     poses.push(alongArc(...poses[i], lengths[i], curvatures[i]));
@@ -26,18 +27,24 @@ function alongArc(x, y, course, length, curvature) {
 
 /** A smooth closed curve p -> [point, first, second derivative], reparameterized by arc length; `knots` span p. */
 function smoothCurve(curve, knots, samples = 4000) {
-  const first = knots[0], last = knots[knots.length - 1], width = (last - first) / (samples - 1);
+  const first = knots[0],
+    last = knots[knots.length - 1],
+    width = (last - first) / (samples - 1);
   const even = Array.from({ length: samples }, (_, i) => (i === samples - 1 ? last : first + i * width));
   const parameter = [...new Set([...even, ...knots])].sort((a, b) => a - b);
   const slope = (p) => Math.hypot(...curve(p)[1]);
-  const distance = [0], course = [];
+  const distance = [0],
+    course = [];
   for (let i = 0; i + 1 < parameter.length; i++) {
-    const p = parameter[i], q = parameter[i + 1];
+    const p = parameter[i],
+      q = parameter[i + 1];
     // Simpson's rule on each interval makes the arc length exact to rounding at this spacing.
     distance.push(distance[i] + ((q - p) * (slope(p) + 4 * slope((p + q) / 2) + slope(q))) / 6);
   }
   for (const p of parameter) {
-    const d = curve(p)[1], angle = Math.atan2(d[1], d[0]), before = course[course.length - 1];
+    const d = curve(p)[1],
+      angle = Math.atan2(d[1], d[0]),
+      before = course[course.length - 1];
     course.push(before === undefined ? angle : before + wrap(angle - before));
   }
   return {
@@ -54,13 +61,16 @@ function smoothCurve(curve, knots, samples = 4000) {
 
 /** The periodic cubic spline through `values` at `knots`, whose last value is the first: p -> value and derivatives. */
 function periodicSpline(knots, values) {
-  const n = knots.length, h = [], slope = [];
+  const n = knots.length,
+    h = [],
+    slope = [];
   for (let i = 0; i + 1 < n; i++) {
     h.push(knots[i + 1] - knots[i]);
     slope.push(values[i].map((value, axis) => (values[i + 1][axis] - value) / h[i]));
   }
   const difference = (a, b) => a.map((value, axis) => 6 * (value - b[axis]));
-  const matrix = Array.from({ length: n }, () => new Array(n).fill(0)), right = values.map(() => [0, 0]);
+  const matrix = Array.from({ length: n }, () => new Array(n).fill(0)),
+    right = values.map(() => [0, 0]);
   for (let i = 1; i + 1 < n; i++) {
     matrix[i][i - 1] = h[i - 1];
     matrix[i][i] = 2 * (h[i - 1] + h[i]);
@@ -76,11 +86,20 @@ function periodicSpline(knots, values) {
   const second = solve(matrix, right);
   return (p) => {
     const i = clip(searchSorted(knots, p) - 1, 0, n - 2);
-    const a = knots[i + 1] - p, b = p - knots[i], w = h[i], at = [0, 1];
-    const l = second[i], r = second[i + 1], v = values[i], next = values[i + 1];
+    const a = knots[i + 1] - p,
+      b = p - knots[i],
+      w = h[i],
+      at = [0, 1];
+    const l = second[i],
+      r = second[i + 1],
+      v = values[i],
+      next = values[i + 1];
     return [
-      at.map((k) => (l[k] * a ** 3 + r[k] * b ** 3) / (6 * w)
-        + ((v[k] / w - (l[k] * w) / 6) * a + (next[k] / w - (r[k] * w) / 6) * b)),
+      at.map(
+        (k) =>
+          (l[k] * a ** 3 + r[k] * b ** 3) / (6 * w) +
+          ((v[k] / w - (l[k] * w) / 6) * a + (next[k] / w - (r[k] * w) / 6) * b),
+      ),
       at.map((k) => (r[k] * b ** 2 - l[k] * a ** 2) / (2 * w) + slope[i][k] - ((r[k] - l[k]) * w) / 6),
       at.map((k) => (l[k] * a + r[k] * b) / w),
     ];

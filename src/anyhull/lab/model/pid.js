@@ -4,7 +4,8 @@ class PID {
   constructor(vessel, boat) {
     this.scale = vessel.scale;
     this.boat = scaledBoat(boat, vessel.scale);
-    const { e, drag } = this.boat, speeds = DATA.workingPoint;
+    const { e, drag } = this.boat,
+      speeds = DATA.workingPoint;
     this.alpha = e.slice(0, 3);
     const rates = speeds.map((s, i) => e[3 + i] + drag[0][i] * s + drag[1][i] * s * s);
     this.integralRate = rates.map((rate) => Math.max(rate, 1 / (4 * DATA.pid.T)));
@@ -16,7 +17,9 @@ class PID {
   }
 
   step(pose, velocity, window) {
-    const T = DATA.pid.T, now = scaledPose(pose, this.scale), nu = scaledVelocity(velocity, this.scale);
+    const T = DATA.pid.T,
+      now = scaledPose(pose, this.scale),
+      nu = scaledVelocity(velocity, this.scale);
     const [here, next] = window.slice(0, 2).map((row) => scaledState(row, this.scale));
     const psi = here[2] - now[2];
     const error = [...toBody(here[0] - now[0], here[1] - now[1], now[2]), wrap(psi)];
@@ -39,6 +42,9 @@ class PID {
 
 /** Desired velocity for a pose error: proportional, and at most one from which the boat brakes with half its force. */
 function approach(error, alpha) {
-  const gain = 1 / (4 * DATA.pid.T), brake = alpha / 2, size = Math.abs(error), linear = brake / gain ** 2;
+  const gain = 1 / (4 * DATA.pid.T),
+    brake = alpha / 2,
+    size = Math.abs(error),
+    linear = brake / gain ** 2;
   return Math.sign(error) * (size < linear ? gain * size : Math.sqrt(brake * Math.abs(2 * size - linear)));
 }

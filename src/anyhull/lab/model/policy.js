@@ -1,13 +1,17 @@
-// A trained policy as anyhull.pilot deploys it: observation, history, GRU, latent, actor. Numbers of networks are float32.
+// A trained policy as anyhull.pilot deploys it: observation, history, GRU, latent, actor. Networks are float32.
 
 const f32 = Math.fround;
 
 /** The scaled base observation (72) and history (9) of anyhull.observation. */
 function features(pose, previousPose, velocity, window, previous, scales) {
-  const [x, y, psi] = pose, cos = Math.cos(psi), sin = Math.sin(psi);
-  const o = new Float32Array(6 * DATA.preview + 12), h = new Float32Array(9);
+  const [x, y, psi] = pose,
+    cos = Math.cos(psi),
+    sin = Math.sin(psi);
+  const o = new Float32Array(6 * DATA.preview + 12),
+    h = new Float32Array(9);
   window.forEach((row, i) => {
-    const dx = row[0] - x, dy = row[1] - y;
+    const dx = row[0] - x,
+      dy = row[1] - y;
     const relative = [cos * dx + sin * dy, cos * dy - sin * dx, wrap(row[2] - psi), row[3], row[4], row[5]];
     if (i > 0) o.set(relative, 9 + 6 * (i - 1));
     else for (let k = 0; k < 6; k++) o[k] = Math.asinh(scales.error * (relative[k] - (k < 3 ? 0 : velocity[k - 3])));
@@ -15,7 +19,8 @@ function features(pose, previousPose, velocity, window, previous, scales) {
   o.set(velocity, 6);
   o.set(previous, 9 + 6 * DATA.preview);
 
-  const dx = x - previousPose[0], dy = y - previousPose[1];
+  const dx = x - previousPose[0],
+    dy = y - previousPose[1];
   const moved = [cos * dx + sin * dy, cos * dy - sin * dx, wrap(psi - previousPose[2])];
   // An unchanged pose counts as unknown.
   const known = moved[0] ** 2 + moved[1] ** 2 + moved[2] ** 2 > DATA.still ** 2;
@@ -29,9 +34,12 @@ function features(pose, previousPose, velocity, window, previous, scales) {
 
 /** An affine map, inputs first in the weight. */
 function affine(layer, x) {
-  const { weight, bias } = layer, n = bias.length, sum = new Float64Array(n);
+  const { weight, bias } = layer,
+    n = bias.length,
+    sum = new Float64Array(n);
   for (let i = 0; i < x.length; i++) {
-    const value = x[i], row = i * n;
+    const value = x[i],
+      row = i * n;
     if (value !== 0) for (let j = 0; j < n; j++) sum[j] += value * weight[row + j];
   }
   const y = new Float32Array(n);
@@ -52,7 +60,8 @@ function network(layers, x, factors = null) {
 
 /** The memory of a GRU after input x; rows are those of reset gate, update gate and candidate. */
 function recur(cell, memory, x) {
-  const n = memory.length, next = new Float32Array(n);
+  const n = memory.length,
+    next = new Float32Array(n);
   const product = (weight, row, vector) => {
     let sum = 0;
     for (let i = 0, at = row * vector.length; i < vector.length; i++) sum += weight[at + i] * vector[i];
@@ -62,7 +71,9 @@ function recur(cell, memory, x) {
   for (let j = 0; j < n; j++) {
     const gate = (row) =>
       logistic(f32(f32(product(cell.weight_ih, row, x) + cell.bias[row]) + product(cell.weight_hh, row, memory)));
-    const reset = gate(j), update = gate(n + j), row = 2 * n + j;
+    const reset = gate(j),
+      update = gate(n + j),
+      row = 2 * n + j;
     const recurrent = f32(reset * f32(product(cell.weight_hh, row, memory) + cell.bias_n[j]));
     const candidate = f32(Math.tanh(f32(recurrent + f32(product(cell.weight_ih, row, x) + cell.bias[row]))));
     next[j] = f32(f32(f32(memory[j] - candidate) * update) + candidate);
@@ -110,7 +121,8 @@ class Pilot {
 
   /** The normalized command for the coming period. */
   step(pose, velocity, window) {
-    const now = scaledPose(pose, this.scale), nu = scaledVelocity(velocity, this.scale);
+    const now = scaledPose(pose, this.scale),
+      nu = scaledVelocity(velocity, this.scale);
     const ahead = window.map((row) => scaledState(row, this.scale));
     const { o, h } = features(now, this.previousPose ?? now, nu, ahead, this.previous, this.scales);
     const { actor, modulation, cell, head } = this.parts;
@@ -132,13 +144,28 @@ class Pilot {
   /** The dynamics head's estimate in SI: components e with their spread on the logarithmic scale, and the sea. */
   dynamics() {
     if (!this.parts.dynamics_head.length) return null;
-    const out = Array.from(network(this.parts.dynamics_head, this.memory)), n = out.length / 2;
-    const [low, high] = DATA.logStd, mean = out.slice(0, n);
+    const out = Array.from(network(this.parts.dynamics_head, this.memory)),
+      n = out.length / 2;
+    const [low, high] = DATA.logStd,
+      mean = out.slice(0, n);
     const spread = out.slice(n).map((value) => Math.exp(clip(value, low, high)));
-    const own = mean.slice(0, 9).map((value) => clip(value, -50, 50)).map((value, i) =>
-      i < 7 ? Math.exp(value) : i === 7 ? -Math.exp(value) : Math.sinh(value));
-    const { length, time } = this.scale, inverse = { length: 1 / length, time: 1 / time };
-    const e = scaledBoat({ e: own, drag: [[0, 0, 0], [0, 0, 0]] }, inverse, this.derating.map((share) => 1 / share)).e;
+    const own = mean
+      .slice(0, 9)
+      .map((value) => clip(value, -50, 50))
+      .map((value, i) => (i < 7 ? Math.exp(value) : i === 7 ? -Math.exp(value) : Math.sinh(value)));
+    const { length, time } = this.scale,
+      inverse = { length: 1 / length, time: 1 / time };
+    const e = scaledBoat(
+      {
+        e: own,
+        drag: [
+          [0, 0, 0],
+          [0, 0, 0],
+        ],
+      },
+      inverse,
+      this.derating.map((share) => 1 / share),
+    ).e;
     // The spread of asinh(c) is that of c over sqrt(1 + c²), and c_uv is in 1/m².
     spread[8] *= Math.hypot(1, own[8]) / Math.hypot(length ** 2, own[8]);
     const sea = n > 9 && {

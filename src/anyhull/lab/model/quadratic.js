@@ -1,8 +1,9 @@
 // A small quadratic program with bounds: projected Newton steps on the free variables.
 
-/** The Cholesky factor of the rows and columns `free` of a symmetric matrix (row-major, n wide); null if not positive. */
+/** The Cholesky factor of the rows and columns `free` of a symmetric matrix (n wide); null if not positive. */
 function cholesky(matrix, n, free) {
-  const size = free.length, factor = new Float64Array(size * size);
+  const size = free.length,
+    factor = new Float64Array(size * size);
   for (let i = 0; i < size; i++) {
     for (let j = 0; j <= i; j++) {
       let sum = matrix[free[i] * n + free[j]];
@@ -17,7 +18,8 @@ function cholesky(matrix, n, free) {
 
 /** x with factor · factorᵀ · x = right. */
 function choleskySolve(factor, right) {
-  const n = right.length, x = Float64Array.from(right);
+  const n = right.length,
+    x = Float64Array.from(right);
   for (let i = 0; i < n; i++) {
     for (let k = 0; k < i; k++) x[i] -= factor[i * n + k] * x[k];
     x[i] /= factor[i * n + i];
@@ -39,7 +41,8 @@ function boxQuadratic(H, g, low, high, iterations = 50) {
     return gradient;
   };
   const valueAt = (point, gradient) => point.reduce((sum, value, i) => sum + (value * (gradient[i] + g[i])) / 2, 0);
-  let gradient = gradientAt(d), value = 0;
+  let gradient = gradientAt(d),
+    value = 0;
   for (let iteration = 0; iteration < iterations; iteration++) {
     const free = [];
     let residual = 0;
@@ -52,12 +55,19 @@ function boxQuadratic(H, g, low, high, iterations = 50) {
     if (residual < 1e-11) break;
     const factor = cholesky(H, n, free);
     if (!factor) return null;
-    const newton = choleskySolve(factor, free.map((i) => -gradient[i]));
-    let share = 1, better = null;
+    const newton = choleskySolve(
+      factor,
+      free.map((i) => -gradient[i]),
+    );
+    let share = 1,
+      better = null;
     for (; share > 1e-6 && !better; share /= 2) {
       const point = Float64Array.from(d);
-      free.forEach((i, k) => { point[i] = clip(d[i] + share * newton[k], low[i], high[i]); });
-      const slope = gradientAt(point), reached = valueAt(point, slope);
+      free.forEach((i, k) => {
+        point[i] = clip(d[i] + share * newton[k], low[i], high[i]);
+      });
+      const slope = gradientAt(point),
+        reached = valueAt(point, slope);
       if (reached < value) better = { point, slope, reached };
     }
     if (!better) break;

@@ -2,7 +2,8 @@
 
 /** A closed path followed at one speed with the heading along it. */
 function follow(path, speed) {
-  const duration = path.length / speed, ends = [path.on(0)[2], path.on(path.length)[2]];
+  const duration = path.length / speed,
+    ends = [path.on(0)[2], path.on(path.length)[2]];
   return {
     path,
     speed,
@@ -19,9 +20,17 @@ function follow(path, speed) {
 
 /** The paper's rectangle, counter-clockwise from the middle of a long side. */
 function roundedRectangle(length, width, radius, speed) {
-  const corner = (Math.PI / 2) * radius, half = length / 2 - radius, side = width - 2 * radius;
+  const corner = (Math.PI / 2) * radius,
+    half = length / 2 - radius,
+    side = width - 2 * radius;
   const lengths = [half, corner, side, corner, 2 * half, corner, side, corner, half];
-  return follow(arcs(lengths, [0, 1, 0, 1, 0, 1, 0, 1, 0].map((arc) => arc / radius)), speed);
+  return follow(
+    arcs(
+      lengths,
+      [0, 1, 0, 1, 0, 1, 0, 1, 0].map((arc) => arc / radius),
+    ),
+    speed,
+  );
 }
 
 /** A circle to the left. */
@@ -31,7 +40,8 @@ function circle(radius, speed) {
 
 /** The curve (L/2·sin p, W/2·sin 2p), starting at its crossing. */
 function figureEight(length, width, speed) {
-  const a = length / 2, b = width;
+  const a = length / 2,
+    b = width;
   const eight = (p) => [
     [a * Math.sin(p), (b / 2) * Math.sin(2 * p)],
     [a * Math.cos(p), b * Math.cos(2 * p)],
@@ -42,7 +52,8 @@ function figureEight(length, width, speed) {
 
 /** A smooth closed path through waypoints (x, y). */
 function through(waypoints, speed) {
-  const points = [...waypoints, waypoints[0]], knots = [0];
+  const points = [...waypoints, waypoints[0]],
+    knots = [0];
   for (let i = 1; i < points.length; i++) {
     const gap = Math.sqrt((points[i][0] - points[i - 1][0]) ** 2 + (points[i][1] - points[i - 1][1]) ** 2);
     knots.push(knots[i - 1] + gap);

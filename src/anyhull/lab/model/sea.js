@@ -24,7 +24,8 @@ function startSea(sea, normals) {
 function driftSea(water, sea, normals, dt) {
   const current = water.current.map((c, i) => drift(c, normals[i], sea.current, sea.currentDecay, dt));
   const force = water.force.map((f, i) =>
-    clip(drift(f, normals[2 + i], sea.force, sea.forceDecay, dt), -sea.force, sea.force));
+    clip(drift(f, normals[2 + i], sea.force, sea.forceDecay, dt), -sea.force, sea.force),
+  );
   return { current: clipCurrent(current, sea.current), force };
 }
 
@@ -33,9 +34,12 @@ function driftSea(water, sea, normals, dt) {
  * start of this and of earlier periods, newest first; a part in which the command changes gets the time average.
  */
 function delayed(commands, delay, parts, period) {
-  const width = period / parts, active = [];
+  const width = period / parts,
+    active = [];
   for (let part = 0; part < parts; part++) {
-    const begin = part * width, end = (part + 1) * width, sum = [0, 0, 0];
+    const begin = part * width,
+      end = (part + 1) * width,
+      sum = [0, 0, 0];
     commands.forEach((command, i) => {
       const overlap = Math.min(end, delay - (i - 1) * period) - Math.max(begin, delay - i * period);
       const share = clip(overlap, 0, width) / width;

@@ -5,7 +5,8 @@
  * actuator delay that will be asked for, s.
  */
 function startWorld({ vessel, reference, controllers, sea, normals, delayBound }) {
-  const period = vessel.scale.time * DATA.period, draw = (count) => Array.from({ length: count }, normals);
+  const period = vessel.scale.time * DATA.period,
+    draw = (count) => Array.from({ length: count }, normals);
   const inTransit = 1 + Math.ceil(delayBound / period - 1e-9);
   const boats = {};
   for (const [name, controller] of Object.entries(controllers)) {
@@ -28,8 +29,10 @@ function startWorld({ vessel, reference, controllers, sea, normals, delayBound }
  * steady wind {strength, direction} and `authority` the share of the commands that reaches the water on each axis.
  */
 function stepWorld(world, { plant, sea, delay, wind = { strength: 0, direction: 0 }, authority = [1, 1, 1] }) {
-  const { period, reference } = world, window = windowOf(reference, world.k * period, period);
-  const parts = substeps(plant, world.vessel.scale, period), { current, force } = world.water;
+  const { period, reference } = world,
+    window = windowOf(reference, world.k * period, period);
+  const parts = substeps(plant, world.vessel.scale, period),
+    { current, force } = world.water;
   world.window = window;
   for (const boat of Object.values(world.boats)) {
     boat.before = boat.state;
@@ -50,7 +53,7 @@ function stepWorld(world, { plant, sea, delay, wind = { strength: 0, direction: 
   world.k += 1;
 }
 
-/** Errors in position (m) and heading (rad) of a state from a reference state, and the offset in the reference's frame. */
+/** Errors in position (m) and heading (rad) from a reference state, and the offset in the reference's frame. */
 function errorsOf(state, reference) {
   const offset = toBody(state[0] - reference[0], state[1] - reference[1], reference[2]);
   return { position: Math.hypot(...offset), heading: Math.abs(wrap(state[2] - reference[2])), offset };

@@ -1,10 +1,11 @@
-// Charts of the last seconds: position error, commands, the latent; and the estimated dynamics beside the true.
+// Charts of the last seconds: position error, commands, and the latent.
 
 const SHOWN = 300; // periods
 
 /** The frame of a chart: the plot's area, and time -> x. */
 function chartFrame(width, height, lap, { left = 34, right = 6, top = 6, bottom = 18 } = {}) {
-  const end = Math.max(lap.world.k, SHOWN), period = lap.world.period;
+  const end = Math.max(lap.world.k, SHOWN),
+    period = lap.world.period;
   const area = { left, right: width - right, top, bottom: height - bottom };
   return { ...area, x: (k) => area.right - ((end - k) / SHOWN) * (area.right - area.left), first: end - SHOWN, period };
 }
@@ -13,10 +14,15 @@ function drawTimeAxis(pen, frame) {
   const step = niceStep((SHOWN * frame.period) / 6);
   pen.fillStyle = colours.muted;
   pen.strokeStyle = colours.faint;
+  pen.lineWidth = 1;
   pen.textAlign = "center";
   pen.textBaseline = "top";
   pen.beginPath();
-  for (let t = Math.ceil((frame.first * frame.period) / step) * step; t <= (frame.first + SHOWN) * frame.period; t += step) {
+  for (
+    let t = Math.ceil((frame.first * frame.period) / step) * step;
+    t <= (frame.first + SHOWN) * frame.period;
+    t += step
+  ) {
     const x = frame.x(t / frame.period);
     if (x < frame.left - 0.5) continue;
     pen.moveTo(Math.round(x) + 0.5, frame.top);
@@ -51,25 +57,34 @@ function inView(lap, frame, trace, draw) {
 }
 
 function drawErrors(canvas, lap, settings) {
-  const { pen, width, height } = prepare(canvas), frame = chartFrame(width, height, lap);
-  const low = Math.log10(1e-4 * lap.scale.length), high = Math.log10(3 * lap.scale.length);
-  const y = (metres) => frame.bottom - ((clip(Math.log10(Math.max(metres, 1e-12)), low, high) - low) / (high - low)) * (frame.bottom - frame.top);
+  const { pen, width, height } = prepare(canvas),
+    frame = chartFrame(width, height, lap);
+  const low = Math.log10(1e-4 * lap.scale.length),
+    high = Math.log10(3 * lap.scale.length);
+  const y = (metres) =>
+    frame.bottom -
+    ((clip(Math.log10(Math.max(metres, 1e-12)), low, high) - low) / (high - low)) * (frame.bottom - frame.top);
   drawTimeAxis(pen, frame);
   pen.strokeStyle = colours.line;
+  pen.lineWidth = 1;
   pen.fillStyle = colours.muted;
   pen.textAlign = "right";
   pen.textBaseline = "middle";
   const large = lap.scale.length >= 3;
   for (let power = Math.ceil(low); power <= high; power++) {
-    const at = Math.round(y(10 ** power)) + 0.5, value = 10 ** (large ? power : power + 2);
+    const at = Math.round(y(10 ** power)) + 0.5,
+      value = 10 ** (large ? power : power + 2);
     pen.beginPath();
     pen.moveTo(frame.left, at);
     pen.lineTo(frame.right, at);
     pen.stroke();
     pen.fillText(`${Number(value.toPrecision(1))}`, frame.left - 5, at);
   }
+  pen.fillText(large ? "m" : "cm", frame.left - 5, frame.top + 1);
   drawChanges(pen, frame, lap);
-  const order = CONTROLLERS.filter((name) => !settings.hidden.includes(name)).sort((a) => (a === settings.focus ? 1 : -1));
+  const order = CONTROLLERS.filter((name) => !settings.hidden.includes(name)).sort((a) =>
+    a === settings.focus ? 1 : -1,
+  );
   for (const name of order) {
     pen.strokeStyle = colours[name];
     pen.lineWidth = name === settings.focus ? 2 : 1.3;
@@ -82,15 +97,23 @@ function drawErrors(canvas, lap, settings) {
 }
 
 function drawCommands(canvas, lap, settings) {
-  const { pen, width, height } = prepare(canvas), frame = chartFrame(width, height, lap, { left: 44 });
+  const { pen, width, height } = prepare(canvas),
+    frame = chartFrame(width, height, lap, { left: 44 });
   drawTimeAxis(pen, frame);
-  const rows = ["Surge", "Sway", "Yaw"], gap = 6, tall = (frame.bottom - frame.top - 2 * gap) / 3;
+  const rows = ["Surge", "Sway", "Yaw"],
+    gap = 6,
+    tall = (frame.bottom - frame.top - 2 * gap) / 3;
   drawChanges(pen, frame, lap);
   rows.forEach((label, axis) => {
     const middle = frame.top + axis * (tall + gap) + tall / 2;
     pen.strokeStyle = colours.line;
     pen.lineWidth = 1;
-    pen.strokeRect(frame.left + 0.5, Math.round(middle - tall / 2) + 0.5, frame.right - frame.left - 1, Math.round(tall) - 1);
+    pen.strokeRect(
+      frame.left + 0.5,
+      Math.round(middle - tall / 2) + 0.5,
+      frame.right - frame.left - 1,
+      Math.round(tall) - 1,
+    );
     pen.beginPath();
     pen.moveTo(frame.left, Math.round(middle) + 0.5);
     pen.lineTo(frame.right, Math.round(middle) + 0.5);
@@ -115,58 +138,23 @@ function drawCommands(canvas, lap, settings) {
 }
 
 function drawLatent(canvas, lap) {
-  const { pen, width, height } = prepare(canvas), { latent } = lap.world.boats.student.controller;
-  const middle = Math.round(height / 2) + 0.5, wide = width / latent.length;
+  const { pen, width, height } = prepare(canvas),
+    { latent } = lap.world.boats.student.controller;
+  const middle = Math.round(height / 2) + 0.5,
+    wide = (width - 36) / latent.length;
   const largest = Math.max(1, ...Array.from(latent, Math.abs));
   pen.strokeStyle = colours.line;
   pen.beginPath();
   pen.moveTo(0, middle);
-  pen.lineTo(width, middle);
+  pen.lineTo(width - 36, middle);
   pen.stroke();
+  pen.fillStyle = colours.muted;
+  pen.textBaseline = "top";
+  pen.textAlign = "right";
+  pen.fillText(`± ${largest.toFixed(1)}`, width, 0);
   pen.fillStyle = colours.student;
   latent.forEach((value, i) => {
     const tall = (value / largest) * (height / 2 - 2);
     pen.fillRect(i * wide + 0.15 * wide, middle - Math.max(tall, 0), 0.7 * wide, Math.max(Math.abs(tall), 1));
-  });
-}
-
-/** Rows of the estimate: symbol, meaning, unit, the true value and the estimate, and where they lie in the range. */
-function estimateRows(lap, now) {
-  const { student } = lap.world.boats, found = student.controller.dynamics(), plant = plantOf(now);
-  const { length, time } = lap.scale, policy = (e) => scaledBoat({ e, drag: [[0, 0, 0], [0, 0, 0]] }, lap.scale, lap.vessel.derating).e;
-  const truth = effectiveComponents(plant, lap).map((value, i) => (i < 3 ? value * [now.surge, now.sway, now.yaw][i] : value));
-  const mapped = (i, value) => (i < 7 ? Math.log(Math.max(value, 1e-12)) : i === 7 ? Math.log(Math.max(-value, 1e-12)) : Math.asinh(value));
-  const [own, guess] = [policy(truth), policy(found.e)];
-  const rows = COMPONENTS.map((name, i) => {
-    const bounds = DATA.envelope[name].map((value) => mapped(i, value)).sort((a, b) => a - b);
-    const place = (value) => (value - bounds[0]) / (bounds[1] - bounds[0]);
-    const sigma = i === 8 ? (found.spread[8] * Math.hypot(length ** 2, guess[8])) / Math.hypot(1, guess[8]) : found.spread[i];
-    return {
-      truth: truth[i], guess: found.e[i],
-      spread: i === 8 ? found.spread[8] * Math.hypot(1, found.e[8]) : found.spread[i] * Math.abs(found.e[i]),
-      at: place(mapped(i, own[i])), middle: place(mapped(i, guess[i])), half: (2 * sigma) / (bounds[1] - bounds[0]),
-    };
-  });
-  const psi = student.state[2], wind = steadyWind(now.wind, (now.bearing * Math.PI) / 180, psi, plant);
-  const current = toBody(...lap.world.water.current, psi), { sea } = found;
-  const linear = (truth, guess, sigma, low, high) => ({
-    truth, guess, spread: sigma, at: (truth - low) / (high - low), middle: (guess - low) / (high - low), half: (2 * sigma) / (high - low),
-  });
-  if (!sea) return rows;
-  const speed = (0.4 * length) / time;
-  rows.push(linear(now.delay * time, sea.delay, sea.delaySpread, 0, 0.5 * time));
-  for (let i = 0; i < 2; i++) rows.push(linear(current[i], sea.current[i], sea.currentSpread[i], -speed, speed));
-  for (let i = 0; i < 3; i++) rows.push(linear(lap.world.water.force[i] + wind[i], sea.force[i], sea.forceSpread[i], -0.3, 0.3));
-  return rows;
-}
-
-/** e with nonlinear drag as damping rates at the working point. */
-function effectiveComponents(boat, lap) {
-  const [length, time] = [lap.scale.length, lap.scale.time], [u, v, r] = DATA.workingPoint;
-  const speeds = [(u * length) / time, (v * length) / time, r / time];
-  return boat.e.map((value, i) => {
-    if (i < 3 || i > 5) return value;
-    const s = speeds[i - 3];
-    return value + boat.drag[0][i - 3] * s + boat.drag[1][i - 3] * s * s;
   });
 }

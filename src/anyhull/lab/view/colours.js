@@ -15,7 +15,8 @@ const DASHES = { student: [], ppo: [9, 3, 2, 3], mpc: [7, 3], pid: [2, 2.5] };
 /** A canvas's context in CSS pixels, cleared; the canvas keeps the size that the style gives it. */
 function prepare(canvas) {
   const ratio = Math.min(window.devicePixelRatio || 1, 3);
-  const width = canvas.clientWidth, height = canvas.clientHeight;
+  const width = canvas.clientWidth,
+    height = canvas.clientHeight;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
@@ -39,5 +40,8 @@ function figures(value, count = 3) {
 /** A short length: cm for models, m for ships. */
 function shortLength(metres, scale) {
   const large = scale.length >= 3;
-  return { text: !Number.isFinite(metres) ? "–" : (large ? metres : 100 * metres).toFixed(2), unit: large ? "m" : "cm" };
+  return {
+    text: !Number.isFinite(metres) ? "–" : (large ? metres : 100 * metres).toFixed(2),
+    unit: large ? "m" : "cm",
+  };
 }

@@ -23,22 +23,34 @@ const COMPONENT_LABELS = [
   ["1/τ<sub>r</sub>", "Yaw damping", "1/s", (e, [, , m66]) => `N<sub>r</sub> = ${figures(e[5] * m66)} kg·m²/s`],
   ["c<sub>rv</sub>", "Coupling r·v to surge", "", (e, [, m22]) => `sway inertia ${figures(m22)} kg`],
   ["c<sub>ru</sub>", "Coupling r·u to sway", "", (e, [m11]) => `surge inertia ${figures(m11)} kg`],
-  ["c<sub>uv</sub>", "Munk coupling u·v to yaw", "1/m²", (e, [, , m66]) => `Y<sub>v̇</sub> − X<sub>u̇</sub> = ${figures(e[8] * m66)} kg`],
+  [
+    "c<sub>uv</sub>",
+    "Munk coupling u·v to yaw",
+    "1/m²",
+    (e, [, , m66]) => `Y<sub>v̇</sub> − X<sub>u̇</sub> = ${figures(e[8] * m66)} kg`,
+  ],
 ];
 
+/** The same of delay, current and wind force, in the body frame. */
 const SEA_LABELS = [
-  ["Delay", "s"], ["Current ahead", "m/s"], ["Current to port", "m/s"], ["Wind ahead", "of F<sub>x</sub>"], ["Wind to port", "of F<sub>y</sub>"], ["Wind moment", "of M<sub>z</sub>"],
+  ["Delay", "Actuator delay", "s"],
+  ["Current u", "Current, ahead", "m/s"],
+  ["Current v", "Current, to port", "m/s"],
+  ["Wind X", "Wind and waves, ahead, share of the limit", "%"],
+  ["Wind Y", "Wind and waves, to port, share of the limit", "%"],
+  ["Wind N", "Wind and waves, moment, share of the limit", "%"],
 ];
 
 /** A slider with its label, value and meaning; `onInput` while it moves, `onChange` when it is let go. */
 function slider(id, label, { min = 0, max = 1, step = 0.001 }, onInput, onChange) {
   const input = make("input", { type: "range", id, min, max, step });
-  const value = make("output", { className: "value", htmlFor: id }), meaning = make("span", { className: "meaning" });
+  const value = make("output", { className: "value", htmlFor: id }),
+    meaning = make("span", { className: "meaning" });
   const name = make("label", { htmlFor: id });
   name.innerHTML = label;
   input.addEventListener("input", () => onInput(Number(input.value)));
   input.addEventListener("change", () => onChange(Number(input.value)));
-  const row = make("div", { className: "slider" }, name, value, input, meaning);
+  const row = make("div", { className: "slider" }, make("div", {}, name, value), make("div", {}, input, meaning));
   return { row, input, value, meaning };
 }
 
@@ -49,11 +61,14 @@ function show(element, html) {
 
 /** Where a component lies on its slider, 0 to 1, and back; logarithmic, and through asinh for the Munk coupling. */
 function componentScale(i, scale) {
-  const [low, high] = DATA.envelope[COMPONENTS[i]], l = scale.length, T = scale.time;
+  const [low, high] = DATA.envelope[COMPONENTS[i]],
+    l = scale.length,
+    T = scale.time;
   const unit = [l / T ** 2, l / T ** 2, 1 / T ** 2, 1 / T, 1 / T, 1 / T, 1, 1, 1 / l ** 2][i];
   const forward = i < 7 ? Math.log : i === 7 ? (c) => Math.log(-c) : (c) => Math.asinh(c);
   const backward = i < 7 ? Math.exp : i === 7 ? (x) => -Math.exp(x) : Math.sinh;
-  const from = forward(low), to = forward(high);
+  const from = forward(low),
+    to = forward(high);
   return {
     place: (value) => clip((forward(value / unit) - from) / (to - from), 0, 1),
     value: (place) => backward(from + place * (to - from)) * unit,
@@ -77,17 +92,19 @@ function segments(name, options, onChoose) {
     return button;
   });
   const group = make("div", { className: "segments", role: "group", "aria-label": name }, ...buttons);
-  const press = (value) => buttons.forEach((button) => button.setAttribute("aria-pressed", String(button.dataset.value === String(value))));
+  const press = (value) =>
+    buttons.forEach((button) => button.setAttribute("aria-pressed", String(button.dataset.value === String(value))));
   return { group, press };
 }
 
 /** The table of controllers: what to draw, which one is in focus, and the errors of each. */
 function controllerRows(app) {
-  const rows = {}, notes = { student: "zero-shot", ppo: "zero-shot", mpc: "knows the boat", pid: "knows the boat" };
+  const rows = {},
+    notes = { student: "adaptive, no model", ppo: "no model", mpc: "model at the start", pid: "model at the start" };
   for (const name of CONTROLLERS) {
     const shown = make("input", { type: "checkbox", "aria-label": `Show ${NAMES[name]}` });
     const focus = make("button", { type: "button", className: "focus" });
-    focus.innerHTML = `<i class="swatch ${name}"></i><b>${NAMES[name]}</b><small>${notes[name]}</small>`;
+    focus.innerHTML = `<i class="swatch ${name}"></i><span><b>${NAMES[name]}</b><small>${notes[name]}</small></span>`;
     const cells = [0, 1, 2].map(() => make("td", { className: "number" }));
     shown.addEventListener("change", () => app.toggle(name, shown.checked));
     focus.addEventListener("click", () => app.focus(name));
@@ -100,14 +117,14 @@ function controllerRows(app) {
 
 /** The rows of the estimated dynamics. */
 function dynamicsRows() {
-  const labels = [
-    ...COMPONENT_LABELS.map(([symbol, name, unit]) => [symbol, name, unit]), ...SEA_LABELS.map(([name, unit]) => [name, name, unit]),
-  ];
-  return labels.map(([symbol, name, unit]) => {
-    const band = make("i", { className: "band" }), dot = make("i", { className: "dot" }), tick = make("i", { className: "tick" });
-    const truth = make("td", { className: "number" }), guess = make("td", { className: "number" });
+  return [...COMPONENT_LABELS, ...SEA_LABELS].map(([symbol, name, unit]) => {
+    const band = make("i", { className: "band" }),
+      dot = make("i", { className: "dot" }),
+      tick = make("i", { className: "tick" });
+    const truth = make("td", { className: "number" }),
+      guess = make("td", { className: "number" });
     const head = make("th", { scope: "row", title: name });
-    head.innerHTML = `${symbol} <small>${unit}</small>`;
+    head.innerHTML = `<span>${symbol}</span><small>${unit}</small>`;
     const range = make("td", {}, make("div", { className: "range" }, band, dot, tick));
     $("dynamics").append(make("tr", {}, head, truth, guess, range));
     return { truth, guess, band, dot, tick };
@@ -120,7 +137,8 @@ function showDynamics(rows, values) {
     if (!found) return;
     show(row.truth, figures(found.truth));
     show(row.guess, `${figures(found.guess)} <small>± ${figures(found.spread, 2)}</small>`);
-    const left = clip(found.middle - found.half, 0, 1), right = clip(found.middle + found.half, 0, 1);
+    const left = clip(found.middle - found.half, 0, 1),
+      right = clip(found.middle + found.half, 0, 1);
     row.band.style.transform = `translateX(${100 * left}%) scaleX(${Math.max(right - left, 0.005)})`;
     row.dot.style.left = `${100 * clip(found.middle, 0, 1)}%`;
     row.tick.style.left = `${100 * clip(found.at, 0, 1)}%`;
@@ -128,9 +146,16 @@ function showDynamics(rows, values) {
 }
 
 const EVENT_NAMES = {
-  mass: (v) => `mass × ${v}`, surge: (v) => `surge ${Math.round(100 * v)} %`, sway: (v) => `sway ${Math.round(100 * v)} %`,
-  yaw: (v) => `yaw ${Math.round(100 * v)} %`, current: () => "current", waves: () => "wind and waves", delay: () => "delay",
-  wind: () => "steady wind", bearing: (v) => `wind to ${Math.round(v)}°`, e: () => "dynamics",
+  mass: (v) => `mass × ${v}`,
+  surge: (v) => `surge ${Math.round(100 * v)} %`,
+  sway: (v) => `sway ${Math.round(100 * v)} %`,
+  yaw: (v) => `yaw ${Math.round(100 * v)} %`,
+  current: () => "current",
+  waves: () => "wind and waves",
+  delay: () => "delay",
+  wind: () => "steady wind",
+  bearing: (v) => `wind to ${Math.round(v)}°`,
+  e: () => "dynamics",
 };
 
 /** The changes under way, each of which can be taken back. */
@@ -138,10 +163,17 @@ function showEvents(list, lap, remove) {
   const key = JSON.stringify(lap.events);
   if (list.shown === key) return;
   list.shown = key;
-  list.replaceChildren(...lap.events.map((event, i) => {
-    const text = `${(event.k * lap.world.period).toFixed(1)} s  ${EVENT_NAMES[event.key](event.value)}`;
-    const chip = make("button", { type: "button", className: "chip", title: "Take back and start again", textContent: `${text}  ×` });
-    chip.addEventListener("click", () => remove(i));
-    return chip;
-  }));
+  list.replaceChildren(
+    ...lap.events.map((event, i) => {
+      const text = `${(event.k * lap.world.period).toFixed(1)} s  ${EVENT_NAMES[event.key](event.value)}`;
+      const chip = make("button", {
+        type: "button",
+        className: "chip",
+        title: "Take back and start again",
+        textContent: `${text}  ×`,
+      });
+      chip.addEventListener("click", () => remove(i));
+      return chip;
+    }),
+  );
 }

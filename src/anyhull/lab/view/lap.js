@@ -5,10 +5,19 @@ const SHAPES = {
   circle: { label: "Circle", make: (l, v) => circle(3 * l, v) },
   eight: { label: "Figure eight", make: (l, v) => figureEight(10 * l, 5 * l, v) },
   hold: { label: "Station keeping", make: (l, v, T) => hold(60 * T) },
-  drawn: { label: "Drawn by hand", make: (l, v, T, path) => through(path.map((p) => p.map((x) => x * l)), v) },
+  drawn: {
+    label: "Drawn by hand",
+    make: (l, v, T, path) =>
+      through(
+        path.map((p) => p.map((x) => x * l)),
+        v,
+      ),
+  },
 };
 
-const CONTROLLERS = ["student", "ppo", "mpc", "pid"].filter((name) => name in DATA.policies || ["mpc", "pid"].includes(name));
+const CONTROLLERS = ["student", "ppo", "mpc", "pid"].filter(
+  (name) => name in DATA.policies || ["mpc", "pid"].includes(name),
+);
 const NAMES = { student: "Student", ppo: "PPO (general)", mpc: "MPC", pid: "PID" };
 const KEPT = 4000; // periods of a trace
 const RECENT = 50; // periods of the recent mean
@@ -38,12 +47,14 @@ class Lap {
   constructor(start, events) {
     this.start = start;
     this.events = events;
-    const vessel = DATA.vessels[start.vessel], { length, time } = vessel.scale;
+    const vessel = DATA.vessels[start.vessel],
+      { length, time } = vessel.scale;
     this.vessel = vessel;
     this.scale = vessel.scale;
     this.reference = SHAPES[start.shape].make(length, (start.speed * length) / time, time, start.path);
     // Controllers with a model know the boat as it starts.
-    const known = plantOf(settingsAt(start, events, 0)), made = {};
+    const known = plantOf(settingsAt(start, events, 0)),
+      made = {};
     for (const name of CONTROLLERS) {
       if (name in DATA.policies) made[name] = new Pilot(DATA.policies[name], vessel);
       else made[name] = name === "mpc" ? new MPC(vessel, known, start.tuning) : new PID(vessel, known);
@@ -58,7 +69,6 @@ class Lap {
     });
     this.traces = Object.fromEntries(CONTROLLERS.map((name) => [name, newTrace()]));
     this.times = [];
-    this.lastEvents = -1;
   }
 
   get time() {
@@ -70,9 +80,15 @@ class Lap {
     return settingsAt(this.start, this.events, this.world.k);
   }
 
+  /** Number of changes in force. */
+  get inForce() {
+    return this.events.filter((event) => event.k <= this.world.k).length;
+  }
+
   /** One control period of all boats. */
   step() {
-    const settings = this.settings, { world } = this;
+    const settings = this.settings,
+      { world } = this;
     const key = JSON.stringify([settings.e, settings.mass]);
     if (key !== this.plantKey) [this.plantKey, this.plant] = [key, plantOf(settings)];
     const t = this.time;
@@ -93,7 +109,8 @@ class Lap {
 
   /** Change a setting under way, from the next period on. */
   change(key, value) {
-    const k = this.world.k, last = this.events[this.events.length - 1];
+    const k = this.world.k,
+      last = this.events[this.events.length - 1];
     if (last && last.k === k && last.key === key) this.events.pop();
     if (this.events.length < MOST_EVENTS) this.events.push({ k, key, value });
   }

@@ -27,12 +27,24 @@ const LIVE = ["current", "waves", "delay", "wind", "bearing", "mass", "surge", "
 
 /** Bounds of the numbers, which also bound what a URL may ask for. */
 const BOUNDS = {
-  speed: [0.1, 1.2], current: [0, 0.5], waves: [0, 0.4], delay: [0, 0.5], wind: [0, 0.4], bearing: [0, 360],
-  mass: [0.5, 5], surge: [0, 1], sway: [0, 1], yaw: [0, 1], seed: [0, 99999], rate: [1, 16],
+  speed: [0.1, 1.2],
+  current: [0, 0.5],
+  waves: [0, 0.4],
+  delay: [0, 0.5],
+  wind: [0, 0.4],
+  bearing: [0, 360],
+  mass: [0.5, 5],
+  surge: [0, 1],
+  sway: [0, 1],
+  yaw: [0, 1],
+  seed: [0, 99999],
+  rate: [1, 16],
 };
 
 const LONGEST_RUN = 100000; // periods
-const MOST_EVENTS = 60, MOST_WAYPOINTS = 60, FARTHEST = 60;
+const MOST_EVENTS = 60,
+  MOST_WAYPOINTS = 60,
+  FARTHEST = 60;
 
 /** The settings in force at period k: those of the start with the changes up to then. */
 function settingsAt(start, events, k) {
@@ -57,13 +69,18 @@ function written(value) {
 
 /** Start and events from a fragment; what is not understood is left at its default. */
 function fromHash(hash) {
-  const start = { ...DEFAULTS }, events = [];
+  const start = { ...DEFAULTS },
+    events = [];
   for (const part of hash.replace(/^#/, "").split("&")) {
-    const at = part.indexOf("="), key = part.slice(0, at), text = decodeURIComponent(part.slice(at + 1));
+    const at = part.indexOf("="),
+      key = part.slice(0, at),
+      text = decodeURIComponent(part.slice(at + 1));
     if (key === "at") {
       for (const event of text.split(";").slice(0, MOST_EVENTS)) {
-        const [k, name, value] = event.split(":"), read = readSetting(name, value);
-        if (/^\d{1,6}$/.test(k) && LIVE.includes(name) && read !== undefined) events.push({ k: Number(k), key: name, value: read });
+        const [k, name, value] = event.split(":"),
+          read = readSetting(name, value);
+        if (/^\d{1,6}$/.test(k) && LIVE.includes(name) && read !== undefined)
+          events.push({ k: Number(k), key: name, value: read });
       }
     } else if (at > 0 && key in DEFAULTS) {
       const read = readSetting(key, text);
@@ -78,11 +95,15 @@ function fromHash(hash) {
 /** The value of a setting from its text; undefined where it is not one. */
 function readSetting(key, text = "") {
   if (key in BOUNDS) {
-    const value = Number(text), [low, high] = BOUNDS[key];
+    const value = Number(text),
+      [low, high] = BOUNDS[key];
     return text !== "" && Number.isFinite(value) ? clip(value, low, high) : undefined;
   }
   const options = {
-    vessel: Object.keys(DATA.vessels), shape: Object.keys(SHAPES), tuning: Object.keys(DATA.mpc), focus: CONTROLLERS,
+    vessel: Object.keys(DATA.vessels),
+    shape: Object.keys(SHAPES),
+    tuning: Object.keys(DATA.mpc),
+    focus: CONTROLLERS,
   };
   if (key in options) return options[key].includes(text) ? text : undefined;
   if (key === "hidden") return text.split(",").filter((name) => CONTROLLERS.includes(name));
@@ -92,7 +113,8 @@ function readSetting(key, text = "") {
     const signs = numbers.every((value, i) => i === 8 || (i === 7 ? value < 0 : value > 0));
     return numbers.length === 9 && signs && numbers.every((value) => Math.abs(value) < 1e4) ? numbers : undefined;
   }
-  if (key !== "path" || numbers.length < 6 || numbers.length > 2 * MOST_WAYPOINTS || numbers.length % 2) return undefined;
+  if (key !== "path" || numbers.length < 6 || numbers.length > 2 * MOST_WAYPOINTS || numbers.length % 2)
+    return undefined;
   const points = numbers.slice(0, numbers.length / 2).map((_, i) => [numbers[2 * i], numbers[2 * i + 1]]);
   const apart = points.every((p, i) => Math.hypot(p[0] - points.at(i - 1)[0], p[1] - points.at(i - 1)[1]) > 0.05);
   return apart && numbers.every((value) => Math.abs(value) <= FARTHEST) ? points : undefined;
