@@ -3,7 +3,7 @@ const fs = require("node:fs");
 
 const { model, cases } = JSON.parse(fs.readFileSync(0, "utf8"));
 const names =
-  "DATA, startWorld, stepWorld, boatOf, laden, normalStream, Pilot, PID, MPC, windowOf, substeps, steadyWind," +
+  "DATA, startWorld, stepWorld, boatOf, laden, normalStream, Pilot, PID, MPC, windowOf, substeps, delivered," +
   " roundedRectangle, circle, figureEight, through, hold";
 const lab = new Function(`"use strict";\n${model}\nreturn { ${names} };`)();
 
@@ -12,7 +12,8 @@ function controllerOf(name, vessel, boat) {
   return name === "pid" ? new lab.PID(vessel, boat) : new lab.MPC(vessel, boat, name);
 }
 
-function run({ vessel, reference, sea, delay, normals, seed, controllers, steps, change, at = [] }) {
+function run({ lost, vessel, reference, sea, delay, normals, seed, controllers, steps, change, at = [] }) {
+  if (lost) return { delivered: lost.map(({ command, dead }) => lab.delivered(vessel, command, dead)) };
   const boat = lab.boatOf(vessel),
     [shape, ...sizes] = reference,
     path = lab[shape](...sizes);

@@ -103,6 +103,22 @@ def test_ppo_the_latent_and_the_estimated_dynamics_are_the_pilots():
 
 
 @needs_node
+def test_a_dead_thruster_takes_away_what_the_allocation_gave_it():
+    # Milliampere 1 has azimuths at the corners of a rectangle, equally strong: each gives a quarter of the surge force,
+    # and takes its moment about the centre with it.
+    vessel = Vessel.load("milliampere1")
+    x, y = {abs(t.x) for t in vessel.thrusters}, {abs(t.y) for t in vessel.thrusters}
+    assert len(x) == len(y) == 1
+    cases = [{"command": [0.4, 0, 0], "dead": dead} for dead in ([], [0], [0, 1, 2, 3])]
+    (result,) = run_node([{"vessel": vessel_data(vessel), "lost": cases}])
+    none, one, every = result["delivered"]
+    assert none == [0.4, 0, 0]
+    moment = 0.1 * vessel.Fx * vessel.thrusters[0].y / vessel.Mz
+    np.testing.assert_allclose(one, [0.3, 0, moment], atol=1e-6)
+    np.testing.assert_allclose(every, 0, atol=1e-6)
+
+
+@needs_node
 def test_the_shapes_are_the_package_s():
     points = [[0, 0], [4, 1], [5, 4], [1, 5], [-2, 2]]
     shapes = [

@@ -24,11 +24,14 @@ function startWorld({ vessel, reference, controllers, sea, normals, delayBound }
   return { vessel, reference, period, draw, k: 0, boats, water: startSea(sea, draw(5)), sea };
 }
 
+const NO_WIND = { strength: 0, direction: 0 };
+
 /**
  * One control period. `plant` is the boat as it is now, `sea` the bounds of current and force, `delay` in s, `wind` a
- * steady wind {strength, direction} and `authority` the share of the commands that reaches the water on each axis.
+ * steady wind {strength, direction}, `authority` the share of the force that is left on each axis, and `dead` the
+ * thrusters that give none.
  */
-function stepWorld(world, { plant, sea, delay, wind = { strength: 0, direction: 0 }, authority = [1, 1, 1] }) {
+function stepWorld(world, { plant, sea, delay, wind = NO_WIND, authority = [1, 1, 1], dead = [] }) {
   const { period, reference } = world,
     window = windowOf(reference, world.k * period, period);
   const parts = substeps(plant, world.vessel.scale, period),
@@ -39,10 +42,12 @@ function stepWorld(world, { plant, sea, delay, wind = { strength: 0, direction: 
     if (boat.lost) continue;
     const state = boat.state;
     boat.command = boat.controller.step(state.slice(0, 3), state.slice(3), window);
-    boat.commands = [boat.command.map((value, i) => value * authority[i]), ...boat.commands.slice(0, -1)];
+    boat.commands = [boat.command, ...boat.commands.slice(0, -1)];
     const steady = steadyWind(wind.strength, wind.direction, state[2], plant);
     const active = delayed(boat.commands, delay, parts, period);
-    const forces = active.map((tau) => tau.map((value, i) => value + force[i] + steady[i]));
+    const forces = active.map((tau) =>
+      delivered(world.vessel, tau, dead).map((value, i) => value * authority[i] + force[i] + steady[i]),
+    );
     boat.acting = active[active.length - 1];
     const next = step(state, forces, plant, current, period);
     const far = 300 * world.vessel.scale.length;

@@ -57,8 +57,9 @@ class App {
     }
     this.start[key] = value;
     if (key === "vessel") {
-      // Components and changes are those of the other boat.
+      // Components, thrusters and changes are those of the other boat.
       this.start.e = null;
+      this.start.dead = [];
       this.events.length = 0;
     }
     this.restart();

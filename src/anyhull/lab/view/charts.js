@@ -60,7 +60,7 @@ function drawErrors(canvas, lap, settings) {
   const { pen, width, height } = prepare(canvas),
     frame = chartFrame(width, height, lap);
   const low = Math.log10(1e-4 * lap.scale.length),
-    high = Math.log10(3 * lap.scale.length);
+    high = Math.log10(30 * lap.scale.length);
   const y = (metres) =>
     frame.bottom -
     ((clip(Math.log10(Math.max(metres, 1e-12)), low, high) - low) / (high - low)) * (frame.bottom - frame.top);

@@ -28,20 +28,19 @@ function prepare(canvas) {
   return { pen, width, height };
 }
 
-/** Three figures, without an exponent for anything that a boat has. */
+/** So many figures, with a power of ten for very large and very small numbers. */
 function figures(value, count = 3) {
   if (!Number.isFinite(value)) return "–";
   if (value === 0) return "0";
-  const digits = clip(count - 1 - Math.floor(Math.log10(Math.abs(value))), 0, 4);
-  const text = Math.abs(value) >= 1e5 ? value.toExponential(1) : value.toFixed(digits);
-  return text.replace("-", "−");
+  const power = Math.floor(Math.log10(Math.abs(value)) + 1e-12);
+  if (power < 5 && power > -4) return value.toFixed(clip(count - 1 - power, 0, 6)).replace("-", "−");
+  const raised = [...String(power)].map((digit) => (digit === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(digit)])).join("");
+  return `${(value / 10 ** power).toFixed(1)}·10${raised}`.replace("-", "−");
 }
 
-/** A short length: cm for models, m for ships. */
+/** A short length in cm for models and m for ships, in at most five characters. */
 function shortLength(metres, scale) {
-  const large = scale.length >= 3;
-  return {
-    text: !Number.isFinite(metres) ? "–" : (large ? metres : 100 * metres).toFixed(2),
-    unit: large ? "m" : "cm",
-  };
+  const unit = scale.length >= 3 ? "m" : "cm",
+    value = unit === "m" ? metres : 100 * metres;
+  return { text: Number.isFinite(value) ? value.toFixed(value < 100 ? 2 : value < 1000 ? 1 : 0) : "–", unit };
 }

@@ -21,11 +21,11 @@ const COMPONENT_LABELS = [
   ["1/τ<sub>u</sub>", "Surge damping", "1/s", (e, [m11]) => `X<sub>u</sub> = ${figures(e[3] * m11)} kg/s`],
   ["1/τ<sub>v</sub>", "Sway damping", "1/s", (e, [, m22]) => `Y<sub>v</sub> = ${figures(e[4] * m22)} kg/s`],
   ["1/τ<sub>r</sub>", "Yaw damping", "1/s", (e, [, , m66]) => `N<sub>r</sub> = ${figures(e[5] * m66)} kg·m²/s`],
-  ["c<sub>rv</sub>", "Coupling r·v to surge", "", (e, [, m22]) => `sway inertia ${figures(m22)} kg`],
-  ["c<sub>ru</sub>", "Coupling r·u to sway", "", (e, [m11]) => `surge inertia ${figures(m11)} kg`],
+  ["c<sub>rv</sub>", "r·v to surge", "", (e, [, m22]) => `m<sub>22</sub> = ${figures(m22)} kg`],
+  ["c<sub>ru</sub>", "r·u to sway", "", (e, [m11]) => `m<sub>11</sub> = ${figures(m11)} kg`],
   [
     "c<sub>uv</sub>",
-    "Munk coupling u·v to yaw",
+    "u·v to yaw",
     "1/m²",
     (e, [, , m66]) => `Y<sub>v̇</sub> − X<sub>u̇</sub> = ${figures(e[8] * m66)} kg`,
   ],
@@ -135,8 +135,11 @@ function showDynamics(rows, values) {
   rows.forEach((row, i) => {
     const found = values[i];
     if (!found) return;
-    show(row.truth, figures(found.truth));
-    show(row.guess, `${figures(found.guess)} <small>± ${figures(found.spread, 2)}</small>`);
+    // Two figures of the standard deviation say how many of the values mean anything.
+    const digits = 1 - Math.floor(Math.log10(found.spread)),
+      text = (value) => (digits > 5 ? figures(value, 2) : value.toFixed(Math.max(digits, 0)).replace("-", "−"));
+    show(row.truth, text(found.truth));
+    show(row.guess, `${text(found.guess)} <small>± ${figures(found.spread, 2)}</small>`);
     const left = clip(found.middle - found.half, 0, 1),
       right = clip(found.middle + found.half, 0, 1);
     row.band.style.transform = `translateX(${100 * left}%) scaleX(${Math.max(right - left, 0.005)})`;
@@ -150,6 +153,7 @@ const EVENT_NAMES = {
   surge: (v) => `surge ${Math.round(100 * v)} %`,
   sway: (v) => `sway ${Math.round(100 * v)} %`,
   yaw: (v) => `yaw ${Math.round(100 * v)} %`,
+  dead: (v) => (v.length ? `thruster ${v.map((i) => i + 1).join(", ")} dead` : "all thrusters"),
   current: () => "current",
   waves: () => "wind and waves",
   delay: () => "delay",

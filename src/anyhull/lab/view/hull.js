@@ -66,29 +66,41 @@ function drawArrow(pen, x, y, dx, dy, head) {
   pen.fill();
 }
 
-/** The thrusters' forces where the layout is known, else surge and sway force and yaw moment. */
-function drawForces(pen, camera, lap, state, acting, colour, settings) {
+/** The thrusters' forces where the layout is known, else surge and sway force and yaw moment; a cross is a dead one. */
+function drawForces(pen, camera, lap, state, acting, settings) {
   const [length] = sizeOf(lap.vessel),
     reach = Math.max(0.9 * length, 26 / camera.zoom),
-    head = Math.max(0.12 * length, 6 / camera.zoom);
+    head = Math.max(0.12 * length, 6 / camera.zoom),
+    dot = Math.max(0.025 * length, 2 / camera.zoom),
+    left = acting.map((share, i) => share * [settings.surge, settings.sway, settings.yaw][i]);
   inBody(pen, camera, state, () => {
     pen.strokeStyle = pen.fillStyle = colours.ink;
-    pen.lineWidth = Math.max(0.035 * length, 1.6 / camera.zoom);
+    pen.lineWidth = Math.max(0.03 * length, 1.6 / camera.zoom);
     const thrusters = lap.vessel.thrusters;
-    if (thrusters.length) {
-      allocate(lap.vessel, acting).forEach(([fx, fy], i) => {
-        const { x, y, forward } = thrusters[i];
-        pen.beginPath();
-        pen.arc(x, y, 0.035 * length, 0, 7);
-        pen.fill();
-        drawArrow(pen, x, y, (0.6 * reach * fx) / forward, (0.6 * reach * fy) / forward, head);
-      });
-    } else {
-      drawArrow(pen, 0, 0, reach * acting[0], 0, head);
-      drawArrow(pen, 0, 0, 0, reach * acting[1], head);
-      drawMoment(pen, 0.42 * length, acting[2], head);
+    if (!thrusters.length) {
+      drawArrow(pen, 0, 0, reach * left[0], 0, head);
+      drawArrow(pen, 0, 0, 0, reach * left[1], head);
+      drawMoment(pen, 0.42 * length, left[2], head);
+      return;
     }
+    allocate(lap.vessel, left).forEach(([fx, fy], i) => {
+      const { x, y, forward } = thrusters[i];
+      if (settings.dead.includes(i)) return drawCross(pen, x, y, 1.6 * dot);
+      pen.beginPath();
+      pen.arc(x, y, dot, 0, 7);
+      pen.fill();
+      drawArrow(pen, x, y, (0.6 * reach * fx) / forward, (0.6 * reach * fy) / forward, head);
+    });
   });
+}
+
+function drawCross(pen, x, y, size) {
+  pen.beginPath();
+  pen.moveTo(x - size, y - size);
+  pen.lineTo(x + size, y + size);
+  pen.moveTo(x - size, y + size);
+  pen.lineTo(x + size, y - size);
+  pen.stroke();
 }
 
 function drawMoment(pen, radius, share, head) {

@@ -47,11 +47,10 @@ function drawInset(pen, width, lap, names) {
     pen.fill();
   }
   pen.restore();
-  const { unit } = shortLength(ring, lap.scale),
-    value = unit === "m" ? ring : 100 * ring;
+  const label = ring < 1 ? `${Number((100 * ring).toPrecision(1))} cm` : `${ring} m`;
   pen.fillStyle = colours.muted;
   pen.textAlign = "center";
   pen.textBaseline = "top";
-  pen.fillText(`Error, ring ${Number(value.toPrecision(1))} ${unit}`, x, y + radius + 5);
+  pen.fillText(`Error, ring ${label}`, x, y + radius + 5);
   pen.textAlign = "left";
 }

@@ -98,6 +98,7 @@ class Lap {
       delay: settings.delay * this.scale.time,
       wind: { strength: settings.wind, direction: (settings.bearing * Math.PI) / 180 },
       authority: [settings.surge, settings.sway, settings.yaw],
+      dead: settings.dead,
     });
     this.times.push(t);
     for (const name of CONTROLLERS) record(this.traces[name], world.boats[name], world.window[0]);
@@ -146,13 +147,15 @@ function meansOf(trace) {
   };
 }
 
-/** The largest share of an actuator limit that the reference needs in still water, and its axis. */
-function needOf(reference, boat) {
-  let worst = { share: 0, axis: 0 };
+/** The largest share of an actuator limit that the reference needs in still water, of what is `left`, and its axis. */
+function needOf(reference, boat, left) {
+  let worst = { share: 0, axis: 0, ratio: 0 };
   for (let i = 0; i < 200; i++) {
     const velocity = reference.at((i / 200) * reference.duration).slice(3);
     inverseDynamics(velocity, [0, 0, 0], boat).forEach((force, axis) => {
-      if (Math.abs(force) > worst.share) worst = { share: Math.abs(force), axis };
+      const share = Math.abs(force),
+        ratio = share === 0 ? 0 : share / left[axis];
+      if (ratio > worst.ratio) worst = { share, axis, ratio };
     });
   }
   return worst;

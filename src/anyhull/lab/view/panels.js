@@ -134,11 +134,29 @@ function syncPanels(app) {
   $("draw").textContent = app.drawing ? "Cancel" : "Draw a path";
   $("plan").classList.toggle("drawing", app.drawing);
   $("hint").hidden = !app.drawing;
-  $("turn-wind").textContent = now.wind === 0 ? "Blow" : "Turn by 90°";
+  $("turn-wind").textContent = now.wind === 0 ? "Start at 10 %" : "Turn by 90°";
   $("commands-of").textContent = NAMES[app.start.focus];
+  showThrusters(app);
   showVessel(lap);
   showNeed(lap, now);
   showEvents($("events"), lap, (i) => app.takeBack(i));
+}
+
+/** A button for each thruster of a vessel whose layout is known: pressed, it is dead. */
+function showThrusters(app) {
+  const { vessel } = app.lap,
+    { dead } = app.now,
+    key = `${vessel.name} ${dead}`;
+  if ($("thrusters").shown === key) return;
+  $("thrusters").shown = key;
+  $("change-thrusters").hidden = vessel.thrusters.length === 0;
+  const buttons = vessel.thrusters.map((_, i) => {
+    const button = make("button", { type: "button", textContent: i + 1, "aria-pressed": dead.includes(i) });
+    const others = dead.filter((other) => other !== i);
+    button.addEventListener("click", () => app.set("dead", dead.includes(i) ? others : [...dead, i].sort()));
+    return button;
+  });
+  $("thrusters").replaceChildren(...buttons);
 }
 
 function showVessel({ vessel, scale, world }) {
@@ -154,10 +172,10 @@ function showVessel({ vessel, scale, world }) {
 
 /** What the path needs of the limits, and whether so much is left. */
 function showNeed(lap, now) {
-  const need = needOf(lap.reference, plantOf(now)),
-    axis = ["surge", "sway", "yaw"][need.axis],
-    short = need.share > now[axis];
-  const text = `Needs ${Math.round(100 * need.share)} % of the ${axis} limit in still water`;
-  show($("need"), `${text}${short ? ": more than there is" : ""}.`);
+  const left = [now.surge, now.sway, now.yaw],
+    need = needOf(lap.reference, plantOf(now), left),
+    short = need.ratio > 1,
+    text = `Needs ${Math.round(100 * need.share)} % of the ${["surge", "sway", "yaw"][need.axis]} limit in still water`;
+  show($("need"), `${text}${short ? `: ${Math.round(100 * left[need.axis])} % is there` : ""}.`);
   $("need").classList.toggle("warning", short);
 }

@@ -62,8 +62,7 @@ function drawPlan(canvas, lap, view) {
   for (const name of order) {
     if (lap.world.boats[name].lost) continue;
     drawHull(pen, camera, lap.vessel, states[name], colours[name], name === settings.focus);
-    if (name === settings.focus)
-      drawForces(pen, camera, lap, states[name], lap.world.boats[name].acting, colours[name], view.now);
+    if (name === settings.focus) drawForces(pen, camera, lap, states[name], lap.world.boats[name].acting, view.now);
   }
   drawWater(pen, camera, lap, view.now);
   drawScaleBar(pen, camera);

@@ -13,6 +13,7 @@ const DEFAULTS = {
   surge: 1, // share of the command that reaches the water
   sway: 1,
   yaw: 1,
+  dead: [], // thrusters without thrust, by index
   e: null, // the nine components in SI where they are not the vessel's own
   path: null, // waypoints of a drawn path
   seed: 0,
@@ -23,7 +24,7 @@ const DEFAULTS = {
 };
 
 /** Settings that may change while the boat drives; any other starts a new run. */
-const LIVE = ["current", "waves", "delay", "wind", "bearing", "mass", "surge", "sway", "yaw", "e"];
+const LIVE = ["current", "waves", "delay", "wind", "bearing", "mass", "surge", "sway", "yaw", "dead", "e"];
 
 /** Bounds of the numbers, which also bound what a URL may ask for. */
 const BOUNDS = {
@@ -87,6 +88,7 @@ function fromHash(hash) {
       if (read !== undefined) start[key] = read;
     }
   }
+  start.dead = start.dead.filter((i) => i < DATA.vessels[start.vessel].thrusters.length);
   if (start.shape === "drawn" && !start.path) start.shape = DEFAULTS.shape;
   events.sort((a, b) => a.k - b.k);
   return { start, events };
@@ -107,8 +109,9 @@ function readSetting(key, text = "") {
   };
   if (key in options) return options[key].includes(text) ? text : undefined;
   if (key === "hidden") return text.split(",").filter((name) => CONTROLLERS.includes(name));
-  const numbers = text.split(",").map(Number);
+  const numbers = text === "" ? [] : text.split(",").map(Number);
   if (!numbers.every((value) => Number.isFinite(value))) return undefined;
+  if (key === "dead") return numbers.every((i) => i >= 0 && i < 20 && i % 1 === 0) ? numbers : undefined;
   if (key === "e") {
     const signs = numbers.every((value, i) => i === 8 || (i === 7 ? value < 0 : value > 0));
     return numbers.length === 9 && signs && numbers.every((value) => Math.abs(value) < 1e4) ? numbers : undefined;
