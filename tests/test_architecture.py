@@ -80,6 +80,7 @@ def test_the_wheel_holds_the_pilots_policies_alone_and_at_most_4_mb(tmp_path):
     assert len([name for name in names if name.startswith("anyhull/vessels/")]) == 23
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert "anyhull/viz/foxglove-layout.json" in names
+    assert {"anyhull/lab/page.html", "anyhull/lab/model/world.js", "anyhull/lab/view/app.js"} <= set(names)
 
 
 def test_every_test_that_the_safety_table_names_exists():

@@ -178,3 +178,12 @@ def test_light_and_dark_follow_the_system_until_the_visitor_chooses(visit):
     assert light.evaluate(ground) != dark.evaluate(ground)
     dark.click("#theme")
     assert dark.evaluate(ground) == light.evaluate(ground)
+
+
+def test_a_page_from_a_wheel_has_no_ppo_and_works(visit, monkeypatch, tmp_path):
+    monkeypatch.setattr("anyhull.lab.data.BASELINE", "not-in-the-wheel")
+    page = visit("#focus=ppo")
+    assert page.evaluate("lab.CONTROLLERS") == ["student", "ppo", "mpc", "pid"]
+    page.goto(write_page(tmp_path).as_uri() + "#focus=ppo")
+    page.wait_for_function("lab.app.lap.time > 0.5")
+    assert page.evaluate("[lab.app.start.focus, ...lab.CONTROLLERS]") == ["student", "student", "mpc", "pid"]
