@@ -2,6 +2,11 @@
 
 const COMPONENTS = ["alpha_u", "alpha_v", "alpha_r", "inv_tau_u", "inv_tau_v", "inv_tau_r", "c_rv", "c_ru", "c_uv"];
 
+const NO_DRAG = [
+  [0, 0, 0],
+  [0, 0, 0],
+];
+
 /** The boat of a vessel's physical parameters. */
 function boatOf(vessel) {
   const h = vessel.hydrodynamics;

@@ -155,17 +155,8 @@ class Pilot {
       .map((value, i) => (i < 7 ? Math.exp(value) : i === 7 ? -Math.exp(value) : Math.sinh(value)));
     const { length, time } = this.scale,
       inverse = { length: 1 / length, time: 1 / time };
-    const e = scaledBoat(
-      {
-        e: own,
-        drag: [
-          [0, 0, 0],
-          [0, 0, 0],
-        ],
-      },
-      inverse,
-      this.derating.map((share) => 1 / share),
-    ).e;
+    const back = this.derating.map((share) => 1 / share),
+      e = scaledBoat({ e: own, drag: NO_DRAG }, inverse, back).e;
     // The spread of asinh(c) is that of c over sqrt(1 + c²), and c_uv is in 1/m².
     spread[8] *= Math.hypot(1, own[8]) / Math.hypot(length ** 2, own[8]);
     const sea = n > 9 && {

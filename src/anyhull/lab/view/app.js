@@ -39,7 +39,11 @@ class App {
   /** After any change: the address and the controls follow the settings. */
   changed() {
     const hash = toHash(this);
-    history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
+    try {
+      history.replaceState(null, "", `#${hash}`);
+    } catch {
+      // Some browsers refuse this to a page from a disk, or when it comes too often; the page works without.
+    }
     this.sync();
   }
 

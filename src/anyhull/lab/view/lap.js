@@ -68,7 +68,6 @@ class Lap {
       delayBound: BOUNDS.delay[1] * time,
     });
     this.traces = Object.fromEntries(CONTROLLERS.map((name) => [name, newTrace()]));
-    this.times = [];
   }
 
   get time() {
@@ -91,7 +90,6 @@ class Lap {
       { world } = this;
     const key = JSON.stringify([settings.e, settings.mass]);
     if (key !== this.plantKey) [this.plantKey, this.plant] = [key, plantOf(settings)];
-    const t = this.time;
     stepWorld(world, {
       plant: this.plant,
       sea: seaOf(settings, this.scale),
@@ -100,10 +98,8 @@ class Lap {
       authority: [settings.surge, settings.sway, settings.yaw],
       dead: settings.dead,
     });
-    this.times.push(t);
     for (const name of CONTROLLERS) record(this.traces[name], world.boats[name], world.window[0]);
-    if (this.times.length > KEPT) {
-      this.times.splice(0, KEPT / 4);
+    if (this.traces.student.error.length > KEPT) {
       for (const trace of Object.values(this.traces)) for (const list of trace.lists) list.splice(0, KEPT / 4);
     }
   }

@@ -51,7 +51,7 @@ function drawPlan(canvas, lap, view) {
   const camera = cameraOf(lap, view.bounds, width, height, view.following, states[settings.focus]);
   view.camera = camera;
   drawGrid(pen, camera);
-  drawPath(pen, camera, lap, view);
+  drawPath(pen, camera, view);
   const shown = CONTROLLERS.filter((name) => !settings.hidden.includes(name));
   const order = [
     ...shown.filter((name) => name !== settings.focus).reverse(),
@@ -96,7 +96,7 @@ function drawGrid(pen, camera) {
   pen.stroke();
 }
 
-function drawPath(pen, camera, lap, view) {
+function drawPath(pen, camera, view) {
   pen.strokeStyle = colours.path;
   pen.lineWidth = 1.5;
   pen.setLineDash([]);
