@@ -28,9 +28,9 @@ from anyhull.pilot import Dynamics, Pilot
 from anyhull.vessel import Vessel
 
 WEIGHTS = {
-    "still": Weights(q=(100.0, 100.0, 90.0, 2.6, 2.6, 3.3), r=1e-3, rate=1e-3, power=0.48),
+    "still": Weights(q=(100.0, 100.0, 90.0, 2.6, 2.6, 3.3), r=1e-3, rate=3e-4, power=0.48),
     "exact": Weights(q=(100.0, 100.0, 90.0, 2.6, 2.6, 3.3), r=1e-3, rate=0.3, power=0.48),
-    "noisy": Weights(q=(100.0, 100.0, 200.0, 10.0, 10.0, 50.0), r=0.3, rate=0.4, power=0.8),
+    "noisy": Weights(q=(100.0, 100.0, 200.0, 10.0, 10.0, 20.0), r=0.03, rate=0.2, power=0.5),
 }
 UNDER_ACTUATED = {
     "still": Weights(q=(100.0, 100.0, 0.0063, 0.033, 0.033, 0.011), r=3.4e-5, rate=6.6e-5, power=0.5),
