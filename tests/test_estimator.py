@@ -56,7 +56,7 @@ def position_error(estimate, t):
 
 
 def test_a_boat_on_a_circle_is_found():
-    estimate = started(10.0).at(10.0)
+    estimate = started(10.0, antenna=0.0).at(10.0)
     x, y, psi, rate = cruise(10.0)
     # Three standard deviations of what 7 Hz fixes of 2 cm and 100 Hz headings of 0.02 rad leave.
     assert estimate.pose == pytest.approx([x, y, wrapped(psi)], abs=0.05)
@@ -108,7 +108,7 @@ def model_run(rng, sensors, stop, checks):
 
 def test_the_covariance_is_consistent_by_monte_carlo():
     runs, checks = 40, (100, 400, 599)
-    sensors = Sensors(antenna_x=0.4)
+    sensors = Sensors(antenna_x=0.4, antenna=0.0)
     rng = np.random.default_rng(0)
     results = [model_run(rng, sensors, 6.0, checks) for _ in range(runs)]
     errors = np.array([found for found, _ in results])
@@ -384,9 +384,9 @@ def test_a_fix_that_arrives_late_counts_as_if_it_had_come_in_time():
     for fix in fixes:
         assert delayed.position(*fix)
     one, other = prompt.at(7.0), delayed.at(7.0)
-    assert other.pose == pytest.approx(one.pose, abs=1e-9)
-    assert other.velocity == pytest.approx(one.velocity, abs=1e-9)
-    assert other.covariance == pytest.approx(one.covariance, abs=1e-9)
+    assert other.pose == pytest.approx(one.pose, abs=1e-8)
+    assert other.velocity == pytest.approx(one.velocity, abs=1e-8)
+    assert other.covariance == pytest.approx(one.covariance, abs=1e-8)
 
 
 @pytest.mark.parametrize("step", [-100.0, 1e6])

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike
 
 from anyhull.backend import Array
 from anyhull.onboard.filter import (
+    ANTENNA,
     BIAS,
     CURRENT,
     PSI,
@@ -83,6 +84,10 @@ class Estimate:
     health: Health
     reason: str
     """Why it is not `ok`, or empty."""
+    antenna: Array = field(default_factory=lambda: np.full(2, math.nan))
+    """Position of the antenna in the body frame, m."""
+    antenna_covariance: Array = field(default_factory=lambda: np.full((2, 2), math.nan))
+    """Of that, shape (2, 2); zero if the file's is taken for exact."""
 
     @property
     def state(self) -> Array:
@@ -155,6 +160,8 @@ class Estimator:
             covariance=state.covariance[:8, :8],
             health=health,
             reason=reason,
+            antenna=mean[ANTENNA],
+            antenna_covariance=state.covariance[ANTENNA, ANTENNA],
         )
 
     def _std(self, usual: float, std: Any) -> Any:

@@ -1,7 +1,8 @@
 """The error-state Kalman filter of the boat's motion: its state, prediction and update.
 
 State: position p (m), heading psi (rad), velocity through the water w = (u_r, v_r) in the body frame (m/s), gyro bias b
-(rad/s), current c in the inertial frame (m/s), accelerometer bias a (m/s²). The measured yaw rate is the input:
+(rad/s), current c in the inertial frame (m/s), accelerometer bias a (m/s²), antenna l in the body frame (m). The
+measured yaw rate is the input:
 
     p' = R(psi) w + c,   psi' = gyro - b - noise,   w' = -w / T_w + noise,   b' = noise,   c' = -c / T_c + noise
 
@@ -22,8 +23,20 @@ While the accelerometer is silent the first equation holds. It carries no inform
 
 The division of nu into w and c is weakly observable: only in a turn, in which w turns with the boat and c does not, and
 by the prior that boats stop and currents last. At a constant heading the covariance of c stays near the prior's, and
-the estimate must not be used for control. It is in the state so that drift is not taken for motion of the boat in a
-turn.
+the estimate must not be used for control. Without it drift is taken for motion of the boat in a turn.
+
+A fix measures p + R(psi) l, and l is known by a tape measure (`Sensors.antenna`). On a straight line a wrong l is a
+constant error of the position. In a turn it moves the fixes by l times the change of R, which the accelerometer does
+not see. So l from the accelerometer is observable, well by a full turn on the spot and poorly by a corner of 90°. Three
+rules keep a filter that is wrong about its sensors from inventing it:
+
+- Without an accelerometer, or with a process noise above `SOUND`, l is a consider state (Schmidt): its uncertainty
+  counts, and its mean stays. Above `UNSOUND` it is the file's again.
+- Farther from the file's than `FAR` it cannot be: the accelerometer is elsewhere, or wrong. The file's is then taken
+  for exact as long as the filter runs.
+- In either case the position does not jump: the next fixes move it over.
+
+A slow error of the fixes that does not turn with the boat is not observable, and no part of the state.
 """
 
 from __future__ import annotations
@@ -39,9 +52,9 @@ from anyhull.schema import check_types, require
 
 Stream = Literal["position", "heading", "gyro", "acceleration"]
 
-X, Y, PSI, U, V, BIAS, C_X, C_Y, A_X, A_Y = range(10)
-SIZE = 10
-POSITION, WATER, CURRENT = slice(X, Y + 1), slice(U, V + 1), slice(C_X, C_Y + 1)
+X, Y, PSI, U, V, BIAS, C_X, C_Y, A_X, A_Y, L_X, L_Y = range(12)
+SIZE = 12
+POSITION, WATER, CURRENT, ANTENNA = (slice(i, i + 2) for i in (X, U, C_X, L_X))
 AXES = np.eye(2)
 """Unit vectors; rotated they are the rows of a rotation matrix."""
 
@@ -50,6 +63,13 @@ GATE = 16.0
 
 ADAPTATION_RATE, MAX_PROCESS_NOISE = 0.15, 10.0
 """Rate and limit of the adaptation of the process noise."""
+
+SOUND, UNSOUND = 1.5, 3.0
+"""Process noise above which the antenna is not estimated, and above which it is forgotten: the sensors, or the sea, are
+not as they are stated."""
+
+FAR = 9.0
+"""Squared distance of the antenna from the file's, in its standard deviations, beyond which the estimate is wrong."""
 
 MAX_ACCELERATION = 20.0
 """Acceleration above which an accelerometer's measurement is an outlier, m/s²: more than any boat has."""
@@ -88,8 +108,8 @@ class Sensors:
     """Random walk of the gyro's bias, rad/s/√s."""
     acceleration: float = 0.2
     """Least random walk of the velocity without an accelerometer, m/s/√s."""
-    accelerometer: float = 0.05
-    """Random walk of the velocity with an accelerometer, m/s/√s: its noise, and gravity through roll and pitch."""
+    accelerometer: float = 0.01
+    """Least random walk of the velocity with an accelerometer, m/s/√s: twice the noise of a poor MEMS one."""
     accelerometer_bias: float = 0.1
     """Of the accelerometer's bias on each axis at the start, m/s²: gravity at a tilt of 0.6°."""
     accelerometer_bias_walk: float = 0.01
@@ -100,6 +120,8 @@ class Sensors:
     """Of the current in x and in y, m/s."""
     current_time: float = 200.0
     """Correlation time of the current, T_c, s."""
+    antenna: float = 0.02
+    """Of the antenna's position on each axis, m: a tape measure. Zero: it is exact, and not estimated."""
     antenna_x: float = 0.0
     """Position of the antenna ahead of the centre of gravity, m."""
     antenna_y: float = 0.0
@@ -123,7 +145,9 @@ class Sensors:
         check_types(self)
         for field in self.__dataclass_fields__:
             value = getattr(self, field)
-            if field.startswith("antenna"):
+            if field == "antenna":
+                require(self, field, 0 <= value <= LARGEST, f"zero or more and at most {LARGEST:g}")
+            elif field.startswith("antenna"):
                 require(
                     self, field, abs(value) <= FARTHEST_ANTENNA, f"from -{FARTHEST_ANTENNA:g} to {FARTHEST_ANTENNA:g}"
                 )
@@ -186,15 +210,16 @@ class FilterState:
 def initialize(position: Measurement, heading: Measurement, gyro: float, sensors: Sensors) -> FilterState:
     """The first state, from a position and a heading of about the same time; the rest is the prior."""
     s, psi = sensors, heading.value[0]
-    # Between the two the boat may have moved.
+    # The boat may have moved between the two.
     fix = position.std + s.speed * abs(position.time - heading.time)
     spread = [fix, fix, heading.std, s.speed, s.speed, s.gyro_bias, s.current, s.current]
-    spread += [s.accelerometer_bias] * 2
+    spread += [s.accelerometer_bias] * 2 + [s.antenna] * 2
     x, y = to_inertial(s.antenna_x, s.antenna_y, psi)
     jacobian = np.eye(SIZE)
-    jacobian[[X, Y], PSI] = y, -x
+    jacobian[POSITION, PSI] = y, -x
+    jacobian[POSITION, ANTENNA] = -np.array(to_inertial(AXES[0], AXES[1], psi))
     covariance = jacobian @ np.diag(np.square(spread)) @ jacobian.T
-    mean = np.array([position.value[0] - x, position.value[1] - y, wrap(psi), *[0.0] * (SIZE - 3)])
+    mean = np.array([position.value[0] - x, position.value[1] - y, wrap(psi), *[0.0] * 7, s.antenna_x, s.antenna_y])
     accepted: dict[Stream, float] = {"position": position.time, "heading": heading.time}
     return FilterState(max(position.time, heading.time), mean, covariance, gyro, accepted, {})
 
@@ -216,8 +241,8 @@ def predict(state: FilterState, time: float, sensors: Sensors) -> None:
         keep_w = math.exp(-dt * s.acceleration**2 / (2 * s.speed**2))
         noise_w = (state.process_noise * s.speed) ** 2 * (1 - keep_w**2)
     noise_psi, noise_b = s.gyro**2 * dt, s.gyro_bias_walk**2 * dt
-    noise = np.diag([0.0, 0.0, noise_psi, noise_w, noise_w, noise_b, noise_c, noise_c, noise_a, noise_a])
-    f = np.diag([1.0, 1.0, 1.0, keep_w, keep_w, 1.0, keep_c, keep_c, 1.0, 1.0])
+    noise = np.diag([0.0, 0.0, noise_psi, noise_w, noise_w, noise_b, noise_c, noise_c, noise_a, noise_a, 0.0, 0.0])
+    f = np.diag([1.0, 1.0, 1.0, keep_w, keep_w, 1.0, keep_c, keep_c, 1.0, 1.0, 1.0, 1.0])
     f[PSI, BIAS] = -dt
     f[X, C_X] = f[Y, C_Y] = dt
     mean, covariance = state.mean, state.covariance
@@ -284,9 +309,10 @@ def _correct(state: FilterState, m: Measurement, sensors: Sensors) -> bool:
         h[0, PSI] = 1.0
         innovation = np.array([wrap(m.value[0] - mean[PSI])])
     else:
-        x, y = to_inertial(sensors.antenna_x, sensors.antenna_y, mean[PSI])
+        x, y = to_inertial(mean[L_X], mean[L_Y], mean[PSI])
         h = np.eye(2, SIZE)
         h[:, PSI] = -y, x
+        h[:, ANTENNA] = to_inertial(AXES[0], AXES[1], mean[PSI])
         innovation = np.array(m.value) - mean[POSITION] - (x, y)
     across = covariance @ h.T
     inverse = np.linalg.inv(h @ across + m.std**2 * np.eye(len(h)))
@@ -297,9 +323,26 @@ def _correct(state: FilterState, m: Measurement, sensors: Sensors) -> bool:
     if nis > GATE:
         return False
     gain = across @ inverse
+    if state.process_noise > SOUND or m.time - state.accepted.get("acceleration", -math.inf) > MAX_STEP:
+        gain[ANTENNA] = 0.0
     state.mean = mean + gain @ innovation
     state.mean[PSI] = wrap(state.mean[PSI])
     kept = np.eye(SIZE) - gain @ h
     covariance = kept @ covariance @ kept.T + m.std**2 * (gain @ gain.T)
     state.covariance = (covariance + covariance.T) / 2
+    _check_antenna(state, sensors)
     return True
+
+
+def _check_antenna(state: FilterState, sensors: Sensors) -> None:
+    """Fall back to the antenna of the boat's file where the estimate cannot be right."""
+    away = state.mean[ANTENNA] - (sensors.antenna_x, sensors.antenna_y)
+    far = away @ away > FAR * sensors.antenna**2
+    if not far and (state.process_noise <= UNSOUND or not away.any()):
+        return
+    state.mean[ANTENNA] -= away
+    state.covariance[ANTENNA] = state.covariance[:, ANTENNA] = 0.0
+    if not far:
+        state.covariance[ANTENNA, ANTENNA] = sensors.antenna**2 * AXES
+    moved = np.array(to_inertial(away[0], away[1], state.mean[PSI]))
+    state.covariance[POSITION, POSITION] += np.outer(moved, moved)
