@@ -108,8 +108,8 @@ class Sensors:
     """Random walk of the gyro's bias, rad/s/√s."""
     acceleration: float = 0.2
     """Least random walk of the velocity without an accelerometer, m/s/√s."""
-    accelerometer: float = 0.01
-    """Least random walk of the velocity with an accelerometer, m/s/√s: twice the noise of a poor MEMS one."""
+    accelerometer: float = 0.05
+    """Random walk of the velocity with an accelerometer, m/s/√s: its noise, and gravity through roll and pitch."""
     accelerometer_bias: float = 0.1
     """Of the accelerometer's bias on each axis at the start, m/s²: gravity at a tilt of 0.6°."""
     accelerometer_bias_walk: float = 0.01
