@@ -109,8 +109,8 @@ def test_an_antenna_that_is_stated_exact_is_not_estimated():
 
 def test_position_and_antenna_are_consistent_by_monte_carlo():
     # Antenna and accelerometer bias drawn as stated, 10 s of turning: sums of `runs` normalized squared errors of two
-    # numbers are chi-squared with 2·runs degrees of freedom. The filter's noise is ten times the accelerometer's, and its
-    # velocity is not a random walk, so only the upper bound is sharp; 99.9 %.
+    # numbers are chi-squared with 2·runs degrees of freedom. The filter's noise is ten times the accelerometer's, and
+    # the velocity is no random walk, so only the upper bound is sharp; 99.9 %.
     runs, rng, found = 30, np.random.default_rng(1), []
     for _ in range(runs):
         antenna, bias = 0.02 * rng.standard_normal(2), 0.1 * rng.standard_normal(2)

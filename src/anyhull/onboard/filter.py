@@ -27,8 +27,8 @@ the estimate must not be used for control. Without it drift is taken for motion 
 
 A fix measures p + R(psi) l, and l is known by a tape measure (`Sensors.antenna`). On a straight line a wrong l is a
 constant error of the position. In a turn it moves the fixes by l times the change of R, which the accelerometer does
-not see. So l from the accelerometer is observable, well by a full turn on the spot and poorly by a corner of 90°. Three
-rules keep a filter that is wrong about its sensors from inventing it:
+not see. So l from the accelerometer is observable, well by turns there and back on the spot, poorly by one corner.
+Three rules keep a filter that is wrong about its sensors from inventing it:
 
 - Without an accelerometer, or with a process noise above `SOUND`, l is a consider state (Schmidt): its uncertainty
   counts, and its mean stays. Above `UNSOUND` it is the file's again.
