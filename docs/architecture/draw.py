@@ -15,7 +15,7 @@ SOURCE = HERE.parents[1] / "src" / "anyhull"
 
 ROOMS: dict[str, tuple[str, ...]] = {
     "ground": ("errors", "files", "backend", "frames", "schema"),
-    "boat": ("thrusters", "hydrodynamics", "envelope", "plausible", "scale", "vessel", "hulls", "unusual", "paper"),
+    "boat": ("thrusters", "hydrodynamics", "envelope", "plausible", "scale", "identified", "vessel", "hulls", "unusual", "paper"),
     "motion": (
         "dynamics",
         "paths",
@@ -31,6 +31,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "pilot": ("controller", "numpy_policy", "policy_file", "policy_parts", "pilot"),
     "control": ("control",),
     "simulation": ("log", "simulate"),
+    "identification": ("identification",),
     "viz": ("viz",),
     "onboard": ("onboard",),
     "twin": ("twin",),
@@ -50,6 +51,7 @@ PURPOSE = {
     "pilot": "a trained policy as deployed, NumPy only",
     "control": "MPC and PID behind the same interface",
     "simulation": "the closed loop of one boat, and its log",
+    "identification": "a boat's dynamics from a recorded voyage",
     "viz": "a log as pictures, and in the formats of other tools",
     "onboard": "what a real boat runs: estimator, guard, allocation, links",
     "twin": "the simulated sea trial: hull, water, sensors, faults",

@@ -91,3 +91,33 @@ def parse_json(text: str, where: str | Path) -> Any:
         raise InputError(f"{where} is not valid JSON: nested too deeply") from None
     except ValueError as error:
         raise InputError(f"{where} is not valid JSON: {error}") from None
+
+
+def toml_text(table: dict[str, Any], path: str = "") -> str:
+    """A TOML document with the values, lists and tables of a dictionary, as `parse_toml` reads them."""
+    plain, tables = [], []
+    for key, value in table.items():
+        name = key if re.fullmatch(r"[\w-]+", key, re.ASCII) else json.dumps(key)
+        inner = f"{path}.{name}" if path else name
+        if isinstance(value, dict):
+            tables.append(f"\n[{inner}]\n{toml_text(value, inner)}")
+        elif isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
+            tables += [f"\n[[{inner}]]\n{toml_text(entry, inner)}" for entry in value]
+        else:
+            plain.append(f"{name} = {_toml_value(value)}\n")
+    return "".join(plain + tables)
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, list) and any(isinstance(entry, list) for entry in value):
+        return "[\n" + "".join(f"  {_toml_value(entry)},\n" for entry in value) + "]"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml_value, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml_value(entry)}" for key, entry in value.items()) + "}"
+    if isinstance(value, str):
+        # TOML has JSON's escapes, and no control character besides.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, int | float) else str(value)

@@ -23,6 +23,7 @@ from anyhull.hydrodynamics import (
     Triple,
     terminal,
 )
+from anyhull.identified import Identified
 from anyhull.plausible import draw
 from anyhull.scale import Scale, choose, derated, derating
 from anyhull.schema import FieldError, check_types, decode, require, type_hints, unknown_key
@@ -74,6 +75,8 @@ class Vessel:
     """Known limitations of the figures."""
     quality: str = ""
     """Quality of the figures, A (identified) to C (borrowed)."""
+    identified: Identified | None = None
+    """What a voyage has told of it, from which `anyhull.control.Adaptive` starts."""
 
     def __post_init__(self) -> None:
         check_types(self)

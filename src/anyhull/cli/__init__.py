@@ -9,7 +9,23 @@ from typing import Annotated, Any
 
 import typer
 
-from anyhull.cli import bench, check, demo, export, key, lab, log, pilot, simulate, study, train, trial, twin, vessels
+from anyhull.cli import (
+    bench,
+    check,
+    demo,
+    export,
+    identify,
+    key,
+    lab,
+    log,
+    pilot,
+    simulate,
+    study,
+    train,
+    trial,
+    twin,
+    vessels,
+)
 from anyhull.errors import InputError, RunError
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, help="Simulate and steer any surface vessel.")
@@ -27,6 +43,7 @@ app.command()(bench.listen)
 app.command()(bench.thrusters)
 app.command()(pilot.pilot)
 app.command()(log.log)
+app.command()(identify.identify)
 app.command()(export.export)
 
 

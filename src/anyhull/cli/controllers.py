@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any
 
+import typer
+
+from anyhull.cli.output import check_writable
 from anyhull.control import CONTROLLERS
 from anyhull.controller import Controller
 from anyhull.errors import InputError, RunError, unknown
@@ -14,6 +19,35 @@ from anyhull.reference import Reference
 from anyhull.sea import Sea
 from anyhull.simulate import simulate
 from anyhull.vessel import Vessel
+
+SaveBoat = Annotated[
+    Path | None,
+    typer.Option("--save-boat", help="Write the boat as --controller adaptive has identified it to this new .toml."),
+]
+
+
+def check_save_boat(path: Path | None, controller: Controller) -> None:
+    """Raise before a run whose boat could not be written after it."""
+    from anyhull.identification.boat_file import check_new_boat
+
+    if path is None:
+        return
+    if not hasattr(controller, "identified"):
+        hint = "anyhull identify does it for the log of any controller"
+        raise InputError(f"--save-boat: only --controller adaptive identifies the boat under way; {hint}")
+    check_new_boat(path)
+    check_writable(path)
+
+
+def save_boat(path: Path | None, controller: Any, name_or_path: str, source: Path | None) -> dict[str, str]:
+    """Write what `controller` has identified into the vessel's tables, if that was asked for; the path by content."""
+    from anyhull.identification.boat_file import table_of, write_boat
+
+    if path is None:
+        return {}
+    vessel = Vessel.load(name_or_path)
+    found = controller.identified(source.name if source else "a run without a log", date.today().isoformat())
+    return {"vessel": str(write_boat(path, table_of(name_or_path), found, vessel.limits))}
 
 
 def run(controller: Controller, vessel: Vessel, reference: Reference, sea: Sea, **options: Any) -> Log:

@@ -13,8 +13,9 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Full, Queue
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO, TypeGuard
 
+import numpy as np
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -24,6 +25,7 @@ from anyhull.backend import Array, wrap
 from anyhull.onboard.autopilot import Autopilot
 from anyhull.onboard.guard import Event
 from anyhull.onboard.step_record import StepRecord
+from anyhull.viz.topics import summarize
 
 REFRESH = 0.25
 """Time between two updates, in s of the boat's time."""
@@ -234,6 +236,7 @@ class View:
             ),
             table,
             Text(f"thrusters  {thrusters}"),
+            *([Text(f"boat      {summarize(step.dynamics)}")] if _known(step.dynamics) else []),
             Text.assemble("estimator ", health, f" {estimate.reason}"),
             Text.assemble("guard     ", guard, f" {decision.reason}"),
             Text(
@@ -243,6 +246,11 @@ class View:
             *(Text(f"{event.time:9.2f} s  {event.what} {event.detail}", style="dim") for event in shown.events),
         ]
         return Group(*lines)
+
+
+def _known(dynamics: Array | None) -> TypeGuard[Array]:
+    """Whether the controller has an estimate of the boat."""
+    return dynamics is not None and bool(np.isfinite(dynamics).all())
 
 
 def bar(value: float, width: int = 5) -> str:

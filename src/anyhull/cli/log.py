@@ -6,8 +6,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
+from anyhull.backend import Array
 from anyhull.cli.output import AsJson, Mcap, check_outputs, new_table, open_console, print_json, write_files
 from anyhull.errors import InputError
 from anyhull.files import atomic_write
@@ -15,6 +17,7 @@ from anyhull.log import Log
 from anyhull.schema import decode
 from anyhull.viz.captions import METRICS
 from anyhull.viz.facts import has_reference
+from anyhull.viz.topics import estimates, summarize
 
 EVENTS = 20
 """Events printed; of more, the last ones."""
@@ -47,7 +50,7 @@ def log(
         from anyhull.viz.rosbag import check_bag
 
         check_bag(bag)
-    found = _read(file)
+    found = read_log(file)
     stretches, events = _about(file, found, "following", STRETCH), _about(file, found, "events", EVENT) or []
     # Of a pilot's run the time on the reference counts; what was simulated is on it from the start.
     followed = found if stretches is None else found.during(stretches) if stretches else None
@@ -59,6 +62,8 @@ def log(
         about = {name: value for name, value in found.about.items() if name not in ("following", "events")}
         document: dict[str, Any] = {"file": str(file), "duration": float(found.time[-1] - found.time[0])}
         document |= {"periods": len(found.time), "metrics": {name: asdict(of) for name, of in errors.items()}}
+        if (last := _dynamics(found)) is not None:
+            document |= {"dynamics": estimates(last)}
         print_json(document | {"about": about, "events": events, "files": files})
         return
     console = open_console()
@@ -74,6 +79,8 @@ def log(
         console.print(table)
     else:
         console.print("never on its reference" if compared else "no reference in the log, so no errors")
+    if (last := _dynamics(found)) is not None:
+        console.print(f"the controller's estimate of the boat at the end, ± 1 sd: {summarize(last)}", soft_wrap=True)
     if len(events) > EVENTS:
         console.print(f"the last {EVENTS} of {len(events)} events; --json has all")
     # A pilot's events have the boat's own time; those of a simulation, and figures and tables, count from the start.
@@ -86,7 +93,8 @@ def log(
         console.print(f"{what}: {path}", soft_wrap=True)
 
 
-def _read(file: Path) -> Log:
+def read_log(file: Path) -> Log:
+    """A log, the journal of a run that was killed, or ArduPilot's log."""
     if file.suffix == ".npz":
         return Log.load(file)
     if file.suffix in (".bin", ".BIN"):
@@ -101,6 +109,14 @@ def _read(file: Path) -> Log:
     if not len(found.time):
         raise InputError(f"{file}: holds no period")
     return found
+
+
+def _dynamics(log: Log) -> Array | None:
+    """The last estimate of e that the controller had, with its spreads; None where it had none."""
+    if log.dynamics is None:
+        return None
+    rows = log.dynamics[np.isfinite(log.dynamics).all(axis=1)]
+    return rows[-1] if len(rows) else None
 
 
 def _convert(

@@ -13,16 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from anyhull.cli.controllers import controller, names
+from anyhull.cli.controllers import SaveBoat, check_save_boat, controller, names, save_boat
 from anyhull.cli.foxglove import Foxglove, FoxgloveAt, Steps, frame_of, live_view
-from anyhull.cli.onboard import (
-    TimeFactor,
-    check_time_factor,
-    open_pilot_link,
-    pose_of_boat,
-    until_signal,
-    warn,
-)
+from anyhull.cli.onboard import TimeFactor, check_time_factor, open_pilot_link, pose_of_boat, until_signal, warn
 from anyhull.cli.output import AsJson, Mcap, check_outputs, open_console, print_json, write_files
 from anyhull.cli.references import (
     Angle,
@@ -101,6 +94,7 @@ def pilot(
             help="Write the log to this .npz, or the next free name; during the run a .jsonl grows beside it."
         ),
     ] = Path("pilot.npz"),
+    save: SaveBoat = None,
     mcap: Mcap = None,
     foxglove: Foxglove = False,
     foxglove_at: FoxgloveAt = None,
@@ -145,6 +139,7 @@ def pilot(
     from anyhull.onboard.recorder import keep_progress
 
     steering = controller(controller_name, setup.vessel)
+    check_save_boat(save, steering)
     journal = out.with_suffix(".jsonl")
     about = {"controller": controller_name, "reference": asked, "mission": chosen.digest, "water": "not measured"}
     axes_of_link = {"axes": getattr(setup.link, "axes", None)}
@@ -233,6 +228,10 @@ def pilot(
         # Figure and metrics are of the time on the reference; the log has the whole run.
         followed = log.during(log.about["following"]) if log.about["following"] else None
         files |= write_files(followed or log, plot, None, None) | _write_mcap(log, mcap, printer.say)
+        try:
+            files |= save_boat(save, steering, boat, Path(files["log"]))
+        except InputError as error:  # the log is saved already
+            printer.say(f"{error}; anyhull identify writes the boat from the log")
     if autopilot.refused or not autopilot.guard.has_run:
         why = autopilot.refused or f"the boat was not armed: {signals.missing()}"
         raise RunError(f"{why}; log: {files['log']}")

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from anyhull.backend import Array
-from anyhull.cli.controllers import controller, names, run
+from anyhull.cli.controllers import SaveBoat, check_save_boat, controller, names, run, save_boat
 from anyhull.cli.foxglove import Foxglove, FoxgloveAt, frame_of, live_view, paced
 from anyhull.cli.hulls import say_hull, say_warnings
 from anyhull.cli.output import AsJson, Mcap, check_outputs, new_table, open_console, print_json, progress, write_files
@@ -70,6 +70,7 @@ def simulate(
     plot: Annotated[Path | None, typer.Option(help="Write path, errors and commands to this figure.")] = None,
     animate: Annotated[Path | None, typer.Option(help="Write an animation to this .gif or .mp4.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the log to this .npz.")] = None,
+    save: SaveBoat = None,
     mcap: Mcap = None,
     foxglove: Foxglove = False,
     foxglove_at: FoxgloveAt = None,
@@ -95,6 +96,7 @@ def simulate(
     say_warnings(boat)
     say_hull(boat, seed)
     pilot = controller(controller_name, boat)
+    check_save_boat(save, pilot)
     for note in chosen.notes:
         print("note:", note, file=sys.stderr)
     infeasible = path.infeasible(boat)
@@ -109,7 +111,7 @@ def simulate(
         log = run(pilot, boat, path, boat.scale.sea(preset), seed=seed, duration=duration, **watched)
     off = path.cross_track(log.time, log.state[:, :2]) if isinstance(path, Legs) else None
     log = replace(log, about=log.about | {"controller": controller_name, "reference": asked} | frame_of(chosen))
-    files = write_files(log, plot, animate, out, mcap)
+    files = write_files(log, plot, animate, out, mcap) | save_boat(save, pilot, vessel, out)
     if as_json:
         document = {"vessel": vessel, "controller": controller_name, "reference": asked, "sea": sea, "seed": seed}
         if chosen.waypoints:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anyhull import paper
-from anyhull.cli.controllers import controller, names
+from anyhull.cli.controllers import SaveBoat, check_save_boat, controller, names, save_boat
 from anyhull.cli.foxglove import Foxglove, FoxgloveAt, frame_of, live_view, paced
 from anyhull.cli.hulls import say_hull
 from anyhull.cli.onboard import warn
@@ -66,6 +66,7 @@ def trial(
     spline: Spline = False,
     plot: Annotated[Path | None, typer.Option(help="Write path, errors and commands of the first trial to it.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the log of the first trial to this .npz.")] = None,
+    save: SaveBoat = None,
     mcap: Mcap = None,
     foxglove: Foxglove = False,
     foxglove_at: FoxgloveAt = None,
@@ -88,6 +89,7 @@ def trial(
 
     setup = replace(setup, vessel=with_thrusters(setup.vessel))
     chosen = controller(controller_name, setup.vessel)
+    check_save_boat(save, chosen)
     for note in plan.notes:
         print("note:", note, file=sys.stderr)
     warn(setup.vessel, plan.reference, chosen)
@@ -106,7 +108,8 @@ def trial(
                 raise RunError(str(error)) from error
             about = {"controller": controller_name, "reference": asked, "sea_name": sea} | frame_of(plan)
             logs.append(replace(log, about=log.about | about))
-    files = write_files(logs[0], plot, None, out, mcap)
+    # The controller forgets between trials: it is the boat of the last.
+    files = write_files(logs[0], plot, None, out, mcap) | save_boat(save, chosen, vessel, None)
     found = report(logs)
     if as_json:
         each = [

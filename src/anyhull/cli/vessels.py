@@ -20,12 +20,10 @@ from anyhull.scale import derated, derating
 from anyhull.sea import Sea
 from anyhull.unusual import warnings
 from anyhull.vessel import Vessel, catalogue
+from anyhull.viz.captions import SYMBOLS
 
 POLICY = "field"
 """The default policy, whose envelope is shown."""
-
-SYMBOLS = dict(zip(Normalized._fields, ("αu", "αv", "αr", "1/τu", "1/τv", "1/τr", "crv", "cru", "cuv"), strict=True))
-"""The components of e in a narrow table."""
 
 LISTED = 6
 """Components of e in that table: accelerations and damping rates."""
@@ -102,6 +100,10 @@ def show(
     under = "under-actuated" if boat.actuation == "under" else "fully actuated"
     console.print(", ".join([under, *size, *([f"quality {boat.quality}"] if boat.quality else [])]), "\n")
     (_print_identified if boat.hydrodynamics else _print_plausible)(boat, console)
+    if found := boat.identified:
+        when = f", {found.date}" if found.date else ""
+        console.print(f"Identified from {found.source or 'a voyage'}{when}, {found.seconds:.0f} s, ± 1 sd:")
+        console.print(", ".join(f"{SYMBOLS[name]} {v:.3g} ± {std:.2g}" for name, (v, std) in found.components.items()))
     console.print(_scale_in_words(boat))
     if boat.thrusters:
         console.print()

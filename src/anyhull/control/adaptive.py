@@ -23,7 +23,9 @@ from anyhull.control.planner import Planner, Weights
 from anyhull.control.unknown_boat import ALPHA, BOAT, CURRENT, DELAY, LAG, PUSH, components
 from anyhull.controller import check_inputs
 from anyhull.dynamics import PERIOD
+from anyhull.errors import InputError
 from anyhull.hydrodynamics import Normalized
+from anyhull.identified import Identified, identified
 from anyhull.pilot import Dynamics, Pilot
 from anyhull.vessel import Vessel
 
@@ -62,14 +64,16 @@ class Adaptive:
     """Steers any boat, with what it learns of it on the way; zero-shot."""
 
     def __init__(self, vessel: Vessel | None = None, policy: str = "field") -> None:
-        """Of the `vessel` only its class and the units of its scale are used; without one it has sway force, and the
-        units are those of SI."""
+        """Of the `vessel` only its class, the units of its scale and what an earlier voyage has identified of it are
+        used; without one it has sway force, and the units are those of SI."""
         self._policy = Pilot.load(policy, vessel)
         self._scale = self._policy.scale
         self._derating = np.array(self._policy.derating)
         self.under = not self._policy.sway
         """Whether the boat is without sway force."""
-        self._identifier = Identifier(self.under)
+        earlier = vessel.identified if vessel else None
+        known = earlier.prior(self._scale, self._policy.derating) if earlier else None
+        self._identifier = Identifier(self.under, known and (known.mean, known.covariance))
         self._planner = Planner(self.under, HORIZON[self.under])
         self._weights = UNDER_ACTUATED if self.under else WEIGHTS
         self.budget = math.inf
@@ -81,6 +85,7 @@ class Adaptive:
         self._policy.reset()
         self._identifier.reset()
         self._planner.reset()
+        self._periods = 0
         self._offset = np.zeros(3)
         self.share = np.zeros(3)
         """The share of the plan in the last command, on each axis; the rest is the policy's."""
@@ -116,6 +121,7 @@ class Adaptive:
             command[1] = 0.0
         self._policy.issued(command)
         self._identifier.commands.add(command)
+        self._periods += 1
         self._planner.shift(command)
         issued: Array = command * self._derating
         return issued
@@ -136,6 +142,14 @@ class Adaptive:
         return self._policy.dynamics_in_si(
             Normalized(*map(float, e)), spread, float(z[DELAY]), current, push, float(z[LAG])
         )
+
+    def identified(self, source: str, date: str) -> Identified:
+        """What is identified of the boat, as the table of a vessel's file."""
+        if not self._periods:
+            raise InputError("no boat is identified before the first period")
+        seconds = self._periods * self._scale.period
+        boat, share = self._identifier.boat, self._policy.derating
+        return identified(boat, self._scale, share, seconds=seconds, source=source, date=date)
 
     @property
     def _certain(self) -> Array:

@@ -63,11 +63,11 @@ KINK = 0.1
 
 AGES = PERIOD * np.arange(float(MEMORY))
 
-_EDGES = PERIOD * np.array([0.0, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0])
-_TO_FINE = np.array(
+EDGES = PERIOD * np.array([0.0, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0])
+TO_FINE = np.array(
     [[1, 0, 0, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 0.5, 0.5, 0, 0], [0, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 1]]
 )
-_TO_COARSE = np.array([[0.4, 0.4, 0.2, 0, 0, 0], [0, 0, 0, 0.2, 0.4, 0.4]])
+TO_COARSE = np.array([[0.4, 0.4, 0.2, 0, 0, 0], [0, 0, 0, 0.2, 0.4, 0.4]])
 
 
 def prior(under: bool) -> tuple[Array, Array]:
@@ -156,8 +156,8 @@ class Filters:
         if about is not None:
             at[:, BOAT], at[:, DELAY:] = about[BOAT], about[DELAY:]
         for _ in range(ITERATIONS if about is None else 1):
-            means = thrust(changes, AGES, _EDGES, at[:, DELAY], at[:, LAG])
-            fine, coarse = _TO_FINE @ means[0], [_TO_COARSE @ mean for mean in means]
+            means = thrust(changes, AGES, EDGES, at[:, DELAY], at[:, LAG])
+            fine, coarse = TO_FINE @ means[0], [TO_COARSE @ mean for mean in means]
             for i in range(count):
                 found = self._transition(at[i], fine[i], coarse[0][i], coarse[1][i], coarse[2][i])
                 predicted[i], jacobian[i] = found[0].ravel(), found[1].T

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from anyhull.backend import Array
 from anyhull.control.filters import Filters, prior
 from anyhull.control.hypotheses import DELAYS, NOISES, START_DELAY
-from anyhull.control.unknown_boat import ALPHA, BOAT, CURRENT, DELAY, PUSH, STATE, UNKNOWNS, Commands
+from anyhull.control.unknown_boat import ALPHA, BOAT, CURRENT, DELAY, LAG, PUSH, STATE, UNKNOWNS, Commands
+from anyhull.identified import Prior
 
 FORGET = 0.995
 """Share of the log-likelihood that is left after a period."""
@@ -225,6 +226,12 @@ class Identifier:
         """Their covariance, (21, 21)."""
         self.std = np.sqrt(np.diag(self.covariance))
         """Their standard deviations."""
+
+    @property
+    def boat(self) -> Prior:
+        """What is known of boat, delay and lag now."""
+        delay, lag = ((float(self.estimate[i]), float(self.std[i])) for i in (DELAY, LAG))
+        return Prior(self.estimate[BOAT].copy(), self.covariance[BOAT, BOAT].copy(), delay, lag)
 
     @property
     def uncertainty(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+from anyhull.hydrodynamics import Normalized
 from anyhull.log import Log
 from anyhull.sea import PRESETS
 from anyhull.viz.facts import has_reference
@@ -15,6 +16,9 @@ METRICS = {
     "saturation": "saturated",
 }
 """Labels of the metrics, the same in tables, figures and on the command line."""
+
+SYMBOLS = dict(zip(Normalized._fields, ("αu", "αv", "αr", "1/τu", "1/τv", "1/τr", "crv", "cru", "cuv"), strict=True))
+"""The components of e in a narrow table or a line."""
 
 IDEAL_CONDITIONS = "ideal conditions (still water, no wind, no delay, exact state)"
 

@@ -16,6 +16,7 @@ from anyhull.backend import Array, wrap
 from anyhull.errors import InputError
 from anyhull.frames import quaternion_of
 from anyhull.hydrodynamics import Normalized
+from anyhull.viz.captions import SYMBOLS
 from anyhull.viz.facts import Entry, Facts, finite
 from anyhull.viz.plots import hull_outline
 
@@ -274,3 +275,17 @@ def estimates(dynamics: Array) -> dict[str, dict[str, float]]:
             ends = sorted(value * math.exp(side * min(abs(spread), 50.0)) for side in (-1, 1))
         found[name] = finite({"value": value, "low": ends[0], "high": ends[1], "spread": spread})
     return found
+
+
+def summarize(dynamics: Array) -> str:
+    """The free components with one standard deviation, in one line; SI."""
+    parts = []
+    for name, of in estimates(dynamics).items():
+        if name == "c_ru":  # -1 / c_rv
+            continue
+        # Where the errors are larger than the value they are not symmetric.
+        around = (
+            f"± {(of['high'] - of['low']) / 2:.2g}" if of["spread"] < 1 else f"({of['low']:.2g} to {of['high']:.2g})"
+        )
+        parts.append(f"{SYMBOLS[name]} {of['value']:.3g} {around}")
+    return ", ".join(parts)
