@@ -15,7 +15,18 @@ SOURCE = HERE.parents[1] / "src" / "anyhull"
 
 ROOMS: dict[str, tuple[str, ...]] = {
     "ground": ("errors", "files", "backend", "frames", "schema"),
-    "boat": ("thrusters", "hydrodynamics", "envelope", "plausible", "scale", "identified", "vessel", "hulls", "unusual", "paper"),
+    "boat": (
+        "thrusters",
+        "hydrodynamics",
+        "envelope",
+        "plausible",
+        "scale",
+        "identified",
+        "vessel",
+        "hulls",
+        "unusual",
+        "paper",
+    ),
     "motion": (
         "dynamics",
         "paths",

@@ -31,7 +31,7 @@ from anyhull.vessel import Vessel
 
 WEIGHTS = {
     "still": Weights(q=(100.0, 100.0, 90.0, 2.6, 2.6, 3.3), r=1e-3, rate=3e-4, power=0.48),
-    "exact": Weights(q=(100.0, 100.0, 90.0, 2.6, 2.6, 3.3), r=1e-3, rate=0.3, power=0.48),
+    "exact": Weights(q=(100.0, 100.0, 170.0, 2.0, 2.0, 2.0), r=1e-3, rate=0.33, power=0.48),
     "noisy": Weights(q=(100.0, 100.0, 200.0, 10.0, 10.0, 20.0), r=0.03, rate=0.2, power=0.5),
 }
 UNDER_ACTUATED = {
@@ -43,7 +43,7 @@ UNDER_ACTUATED = {
 HORIZON = {False: 10, True: 25}
 """Periods of a plan, by whether the boat is without sway force."""
 
-CONVERGED, LOST = 1.2, 1.8
+CONVERGED, UNKNOWN = 0.5, 1.0
 """Standard deviation of log alpha of an axis below which the plan steers it, and above which the policy does; between
 them both do, in proportion."""
 
@@ -153,7 +153,8 @@ class Adaptive:
 
     @property
     def _certain(self) -> Array:
-        share: Array = np.clip((LOST - self._identifier.std[ALPHA]) / (LOST - CONVERGED), 0.0, 1.0)
+        certain = (UNKNOWN - self._identifier.std[ALPHA]) / (UNKNOWN - CONVERGED)
+        share: Array = np.clip(certain, 0.0, 1.0)
         if self.under:
             share[1] = 0.0
         return share
