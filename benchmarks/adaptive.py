@@ -1,4 +1,4 @@
-"""`Adaptive` against the student and the MPC that knows the boat, in seas, plants and the twin that it was not tuned in.
+"""`Adaptive` against the student and the MPC that knows the boat: seas, plants, changes, vessels, twin.
 
     python adaptive.py still       # the paper's lap in still water, and step times
     python adaptive.py field       # 100 runs a platform, on the seeds of students.py
@@ -80,11 +80,9 @@ def figures(log: Log) -> dict[str, float]:
     return found | {"position_max_cm": m.position_max_cm}
 
 
-def summary(rows: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Means, and median and worst of the positions."""
-    means = {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
-    positions = [row["position_cm"] for row in rows]
-    return means | {"median_cm": float(np.median(positions)), "worst_cm": float(np.max(positions))}
+def spread(positions: Sequence[float], which: str) -> dict[str, float]:
+    """Median and worst of the mean errors of runs."""
+    return {f"{which}median_cm": float(np.median(positions)), f"{which}worst_cm": float(np.max(positions))}
 
 
 class Timed:
@@ -182,10 +180,12 @@ def table(
         groups.setdefault(job[:depth], []).append(row)
     result: dict[str, Any] = {}
     for words, rows in groups.items():
-        cell = summary(rows) if "position_cm" in rows[0] else {k: float(np.mean([r[k] for r in rows])) for k in rows[0]}
+        cell: dict[str, Any] = {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
+        if "position_cm" in cell:
+            cell |= spread([row["position_cm"] for row in rows], "")
         if each:
-            cell = cell | {"true_cm": [row["true_position_cm"] for row in rows]}
-            cell["true_median_cm"], cell["true_worst_cm"] = float(np.median(cell["true_cm"])), max(cell["true_cm"])
+            true = [row["true_position_cm"] for row in rows]
+            cell |= spread(true, "true_") | {"true_cm": true}
         where = result
         for word in words[:-1]:
             where = where.setdefault(str(word), {})
@@ -203,6 +203,7 @@ def main() -> None:
     runs = given.runs or {"field": 100, "plants": 3, "vessels": 5, "twin": 20}.get(given.part, 1)
     seeds = range(FIRST_SEED, FIRST_SEED + runs)
     names = given.only or (IN_FIELD if given.part != "still" else tuple(BUILD))
+    plants = [(lag, noise, p) for lag in LAGS for noise in NOISES for p in PLATFORMS]
     starts = ("at rest", "1 m and 45° off, at rest")
     parts: dict[str, Callable[[], dict[str, Any]]] = {
         "still": lambda: table(still_job, [(n, p) for n in names for p in PLATFORMS]),

@@ -12,6 +12,8 @@ was known.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -155,6 +157,9 @@ class Filters:
         at, jacobian, predicted = z.copy(), np.empty((count, 6, UNKNOWNS)), np.empty((count, 6))
         if about is not None:
             at[:, BOAT], at[:, DELAY:] = about[BOAT], about[DELAY:]
+        # Errors along and across the boat, so that what is learned does not depend on the axes of the world.
+        to_body, (c, s) = np.eye(6), (math.cos(state[2]), math.sin(state[2]))
+        to_body[:2, :2] = (c, s), (-s, c)
         for _ in range(ITERATIONS if about is None else 1):
             means = thrust(changes, AGES, EDGES, at[:, DELAY], at[:, LAG])
             fine, coarse = TO_FINE @ means[0], [TO_COARSE @ mean for mean in means]
@@ -164,11 +169,12 @@ class Filters:
             error = state - predicted
             # The headings of filters and measurement may differ by full turns.
             error[:, 2] = wrap(error[:, 2])
-            error -= (jacobian @ (z - at)[:, :, None])[:, :, 0]
-            jp = jacobian @ p
-            innovation = jp @ jacobian.transpose(0, 2, 1) + noise
+            error = (error - (jacobian @ (z - at)[:, :, None])[:, :, 0]) @ to_body.T
+            seen = to_body @ jacobian
+            jp = seen @ p
+            innovation = jp @ seen.transpose(0, 2, 1) + noise
             if about is None:
-                innovation += _left_out(jacobian, variances) * np.eye(6)
+                innovation += _left_out(seen, variances) * np.eye(6)
             inverse = _inverse(innovation)
             gain = jp.transpose(0, 2, 1) @ inverse
             step = (gain @ error[:, :, None])[:, :, 0]
@@ -180,7 +186,7 @@ class Filters:
         predicted += (jacobian @ (smoothed - before)[:, :, None])[:, :, 0]
         p = p - gain @ jp
         for i in range(count):
-            score = self._score(before[i], coarse[0][i], gain[i, PUSH.start : CURRENT.stop])[0].ravel()
+            score = self._score(before[i], coarse[0][i], gain[i, PUSH.start : CURRENT.stop] @ to_body)[0].ravel()
             smoothed[i] -= p[i, :, BOAT] @ score
         smoothed = self._bounded(smoothed, p[:, :, DELAY:])
         self.z, self.covariance = smoothed * self._keep, self._predicted(p, jacobian, smoothed, variance)

@@ -74,7 +74,7 @@ class Identifier:
         self.filters = Filters(self.under, np.repeat(list(NOISES), len(DELAYS)), np.tile(DELAYS, len(NOISES)))
         self.log_likelihood = np.zeros(len(self.filters.z))
         self.nis = 0.0
-        """Normalized innovation squared of the last measurement for the best filter; six on average."""
+        """Normalized innovation squared of the last measurement for the filter that was best before; six on average."""
         self._outliers, self._pulled = 0.0, 0
         self.changes = 0
         """Changes of the boat that were detected."""
@@ -99,7 +99,9 @@ class Identifier:
             self._begin(state)
             self._choose()
             return
+        expected = int(np.argmax(self.log_likelihood))
         filters.correct(self.commands.changes, state)
+        self.nis = float(filters.nis[expected])
         self.log_likelihood = FORGET * self.log_likelihood + filters.fit
         finite = np.isfinite(filters.z).all(axis=1) & np.isfinite(self.log_likelihood)
         if not finite.all():
@@ -157,12 +159,11 @@ class Identifier:
         """Notice a change of the boat, or a noise that does not fit."""
         filters = self.filters
         best = int(np.argmax(self.log_likelihood))
-        self.nis = float(filters.nis[best])
         adapting = np.flatnonzero(filters.adapts)
         if adapting.size:
             own = filters.nis[adapting[np.argmax(self.log_likelihood[adapting])]]
             filters.factor = float(np.clip(filters.factor * np.exp(0.02 * (min(own / 6, 3.0) - 1)), 0.01, 5.0))
-        self._outliers = RECALL * self._outliers + (self.nis > OUTLIER)
+        self._outliers = RECALL * self._outliers + (filters.nis[best] > OUTLIER)
         if self._outliers < CHANGED:
             return
         names = list(NOISES)
