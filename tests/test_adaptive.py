@@ -75,6 +75,7 @@ def test_identifies_what_a_lap_excites(boat):
     found, e = controller.dynamics.e, boat.normalized
     assert abs(found.alpha_u / found.inv_tau_u / (e.alpha_u / e.inv_tau_u) - 1) < 0.05
     assert abs(found.alpha_r / e.alpha_r - 1) < 0.1
+    assert controller.dynamics.delay is not None
     assert controller.dynamics.delay < 0.01
 
 
@@ -128,13 +129,14 @@ def test_jacobian_of_the_transition_is_that_of_differences():
 def test_identifier_finds_a_boat_with_delay_and_lag_from_random_commands(boat):
     delay, lag, random = 0.12, 0.08, np.random.default_rng(2)
     identifier, state, force = Identifier(False), (0.0,) * 6, np.zeros(3)
-    commands, goal = [(0.0,) * 3] * 4, np.zeros(3)
+    commands: list[tuple[float, ...]] = [(0.0,) * 3] * 4
+    goal = np.zeros(3)
     for k in range(250):
         identifier.update(np.array(state), None)
         if k % 4 == 0:
             goal = random.uniform(-0.6, 0.6, 3) * (1.0, 1.0, 0.3)
         identifier.commands.add(goal)
-        commands = [tuple(goal), *commands[:-1]]
+        commands = [tuple(goal.tolist()), *commands[:-1]]
         for active in delayed(commands, delay, 20):
             force = force + (1 - math.exp(-PERIOD / 20 / lag)) * (np.array(active) - force)
             state = step(state, [tuple(force)], boat.normalized, dt=PERIOD / 20)
@@ -238,6 +240,7 @@ def test_comes_back_from_a_metre_off_and_from_rest(boat, offset):
 def fallback(controller, pose, velocity, window):
     """The command of the policy alone in the same situation, and the controller's."""
     alone = Pilot.load("field")
+    assert alone._gru
     alone._gru.memory[:] = controller._policy.memory
     alone._previous, alone._previous_pose = controller._policy._previous, controller._policy._previous_pose
     expected = alone.step(pose, velocity, window)
@@ -323,7 +326,8 @@ def test_absurd_states_neither_raise_nor_last(boat):
     controller, random = Adaptive(), np.random.default_rng(4)
     for k in range(60):
         scale = 10.0 ** random.uniform(0, 9)
-        command = controller.step(*(scale * random.standard_normal((2, 3))), LAP.window(k * PERIOD))
+        pose, velocity = scale * random.standard_normal((2, 3))
+        command = controller.step(pose, velocity, LAP.window(k * PERIOD))
         assert np.isfinite(command).all()
         assert np.abs(command).max() <= 1
     controller.reset()

@@ -116,6 +116,7 @@ def test_limits_that_no_hull_can_have_are_noticed(found):
 def test_a_file_gives_back_the_same_prior(found, tmp_path):
     path = write_boat(tmp_path / "boat.toml", table_of("platform-a"), found.found, Vessel.load("platform-a").limits)
     kept = Vessel.load(path).identified
+    assert kept is not None
     assert kept.source == "excited.npz"
     # The file has six figures, and four decimals of a correlation.
     for scale in (IDENTITY, Scale(5.0, 2.0)):
@@ -131,7 +132,7 @@ def test_a_file_gives_back_the_same_prior(found, tmp_path):
 def test_an_earlier_voyage_lowers_the_first_errors(found, tmp_path):
     vessel = Vessel.load("platform-a")
     known = replace(vessel, identified=found.found)
-    errors = {"without": [], "with": []}
+    errors: dict[str, list[float]] = {"without": [], "with": []}
     for seed in (11, 12):
         for name, boat in (("without", vessel), ("with", known)):
             log = simulate(Adaptive(boat), boat, rounded_rectangle(), Sea.field(), seed=seed, duration=3.0)
@@ -278,7 +279,9 @@ def test_simulate_saves_the_boat_of_adaptive_only(tmp_path, capsys):
     assert main(["simulate", "--duration", "5", "--save-boat", str(out)]) == 2
     assert "only --controller adaptive identifies the boat under way" in capsys.readouterr().err
     assert main(["simulate", "--controller", "adaptive", "--duration", "5", "--save-boat", str(out)]) == 0
-    assert Vessel.load(out).identified.seconds == pytest.approx(5.0)
+    kept = Vessel.load(out).identified
+    assert kept is not None
+    assert kept.seconds == pytest.approx(5.0)
 
 
 def test_the_log_says_which_boat_it_is_of(excited):

@@ -133,11 +133,13 @@ def test_commands_do_not_depend_on_where_north_is(kind, roboat):
 def test_a_ship_is_steered_as_its_model_is(kind):
     # Lengths by 10, times by 4: forces by mass * length / time².
     small = Vessel.load("cse1")
+    assert small.length
+    assert small.beam
     big = replace(
         small,
         length=10 * small.length,
         beam=10 * small.beam,
-        m=1000 * small.m,
+        m=1000 * small.mass,
         Fx=1000 * 10 / 16 * small.Fx,
         Fy=1000 * 10 / 16 * small.Fy,
         Mz=1000 * 100 / 16 * small.Mz,
