@@ -93,9 +93,9 @@ def test_a_straight_line_does_not_show_it():
     assert (deviation < math.hypot(0.02, 0.02)).all()
 
 
-def test_without_an_accelerometer_it_stays_what_the_file_says():
+def test_without_an_accelerometer_it_stays_what_the_file_says(monkeypatch):
     estimator = Estimator()
-    estimator.acceleration = lambda *_: False
+    monkeypatch.setattr(estimator, "acceleration", lambda *_: False)
     found = sail(estimator, turning, 20.0)[-1][0]
     assert (found.antenna == 0.0).all()
     assert np.sqrt(np.diag(found.antenna_covariance)) == pytest.approx([0.02, 0.02])
