@@ -349,6 +349,13 @@ def test_keeps_station_in_the_field_sea(boat):
     assert 100 * log.position_error[log.time > 5.0].max() < 5.0
 
 
+def test_before_the_first_period_the_dynamics_are_those_of_training():
+    found = Adaptive().dynamics
+    # exp of the prior's means, and its standard deviations.
+    assert found.e.alpha_u == pytest.approx(math.exp(0.29))
+    assert found.spread.alpha_u == pytest.approx(1.27)
+
+
 def test_dynamics_are_in_si_with_a_spread():
     vessel = Vessel.load("csad")
     controller = Adaptive(vessel)

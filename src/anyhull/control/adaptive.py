@@ -128,7 +128,9 @@ class Adaptive:
 
     def sent(self, command: ArrayLike) -> None:
         """What was sent to the boat in place of the last command."""
-        self._identifier.commands.correct(np.asarray(command, float) / self._derating)
+        own = np.asarray(command, float) / self._derating
+        self._policy.issued(own)
+        self._identifier.commands.correct(own)
 
     @property
     def dynamics(self) -> Dynamics:

@@ -78,8 +78,10 @@ class Identifier:
         self._outliers, self._pulled = 0.0, 0
         self.changes = 0
         """Changes of the boat that were detected."""
-        self._started = False
         self._again: Filters | None = None
+        self._started = False
+        for i in range(len(self.filters.z)):
+            self.filters.start(i, np.zeros(6), self.prior)
         self._choose()
 
     def _begin(self, state: Array) -> None:
