@@ -314,8 +314,46 @@ def draw_training() -> Any:
     return made
 
 
+def draw_method() -> Any:
+    """The policy in training, where an encoder is given the boat, and on the boat, where the adapter estimates it."""
+    made, panel = figure(11, 5.0)
+
+    def actor(y: float, command: str) -> None:
+        box(panel, 6.4, y, 1.7, 0.72, "Actor", "MLP")
+        arrow(panel, (8.1, y + 0.36), (9.0, y + 0.36))
+        box(panel, 9.0, y, 1.75, 0.72, "Command", command, WHITE)
+        arrow(panel, (7.25, y + 1.12), (7.25, y + 0.72))
+        panel.text(7.33, y + 0.98, "errors to the reference, now and ahead", fontsize=8, color=INK)
+
+    def adapter(y: float) -> None:
+        box(panel, 0.25, y, 2.0, 0.72, "History", "motion and commands", WHITE)
+        arrow(panel, (2.25, y + 0.36), (3.0, y + 0.36))
+        box(panel, 3.0, y, 1.7, 0.72, "Adapter", "GRU")
+
+    panel.text(0.25, 4.72, "In simulation, on boats whose e is known", fontsize=11, weight="bold", color=BLUE)
+    box(panel, 0.25, 3.5, 2.0, 0.72, "Boat's e", "nine coefficients", WHITE)
+    arrow(panel, (2.25, 3.86), (3.0, 3.86))
+    box(panel, 3.0, 3.5, 1.7, 0.72, "Encoder", "MLP")
+    arrow(panel, (4.7, 3.86), (6.4, 3.86), "latent z")
+    actor(3.5, "in [-1, 1]³")
+    adapter(2.35)
+    arrow(panel, (4.7, 2.71), (5.4, 2.71))
+    panel.text(5.48, 2.71, "ẑ, taught to equal z", va="center", fontsize=8, color=INK)
+    panel.plot([0.25, 10.75], [2.05, 2.05], color=GREY, lw=0.8, ls="--")
+
+    panel.text(0.25, 1.72, "On the boat, whose e is unknown", fontsize=11, weight="bold", color=BLUE)
+    adapter(0.75)
+    arrow(panel, (4.7, 1.11), (6.4, 1.11), "estimated latent ẑ")
+    actor(0.75, "to the guard")
+    arrow(panel, (3.85, 0.75), (3.85, 0.4))
+    panel.text(3.85, 0.22, "dynamics head: e and its uncertainty, for operator and guard", ha="center", fontsize=8)
+    return made
+
+
 def main() -> None:
-    for name, made in (("rooms", draw_rooms()), ("measurement", draw_measurement()), ("training", draw_training())):
+    pictures = {"rooms": draw_rooms, "measurement": draw_measurement, "training": draw_training, "method": draw_method}
+    for name, draw in pictures.items():
+        made = draw()
         made.savefig(HERE / f"{name}.png", dpi=110)
         print(HERE / f"{name}.png")
 
