@@ -23,9 +23,12 @@ from anyhull.preflight.sails import MOST_SAILS, Course, MakeController, Regatta,
 from anyhull.twin import TwinConfig, Water
 from anyhull.vessel import Vessel
 
-HULLS, LEAST_HULLS = 16, 4
+HULLS = 16
 """Hulls that are sailed by default: a minute and a half on two cores. Of a ship, whose sails last longer by its time
 unit, fewer by that, but at least `LEAST_HULLS`."""
+
+LEAST_HULLS = 4
+"""Hulls of a ship that are sailed at least."""
 
 FLEET = 128
 """Hulls that are drawn for what can be asked for."""
