@@ -1,11 +1,11 @@
-# Everything from a bare machine with Python 3.11 or newer: `make demo`, `make test`, `make check`.
+# Everything from a bare machine with Python 3.11 or newer: `make demo`, `make test`, `make check`, `make docs`.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test check bench pictures clean
+.PHONY: demo test check docs bench pictures clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -19,6 +19,10 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy --allow-untyped-defs --allow-untyped-calls --allow-incomplete-defs tests
+
+# A warning is an error: a dead link, an anchor that is not there, a public name without a place in the API.
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: $(READY)
 	cd benchmarks && ../$(BIN)/python mpc.py && ../$(BIN)/python pilot.py && ../$(BIN)/python environment.py
