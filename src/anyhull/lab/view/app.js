@@ -40,7 +40,8 @@ class App {
   changed() {
     const hash = toHash(this);
     try {
-      history.replaceState(null, "", `#${hash}`);
+      // An empty fragment means the top of the page, to which the page around a frame would scroll.
+      history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
     } catch {
       // Some browsers refuse this to a page from a disk, or when it comes too often; the page works without.
     }
