@@ -60,7 +60,8 @@ def run(path: Path, folder: Path) -> Iterator[tuple[dict[str, Any], Output]]:
 
 def page(path: Path, folder: Path) -> tuple[str, dict[str, bytes]]:
     """The notebook as Markdown, and its pictures by file name."""
-    parts, pictures = [], {}
+    parts = list[str]()
+    pictures = dict[str, bytes]()
     for cell, output in run(path, folder):
         source = "".join(cell["source"])
         parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
