@@ -80,6 +80,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         page.meta["hide"] = ["navigation", "toc"]
     if page.file.src_uri == "records.md":
         markdown += records()
+    markdown = re.sub(r"(?m)^  - ", "    - ", markdown)  # Python-Markdown nests lists by four spaces
     return LINK.sub(lead, markdown)
 
 
