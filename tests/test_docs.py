@@ -245,6 +245,10 @@ def without(example, content):
 
 @of("toml")
 def test_toml_is_accepted_by_what_reads_it(block, folder):
+    if block.reason:
+        with pytest.raises(tomllib.TOMLDecodeError):
+            tomllib.loads(block.text)
+        return
     content = tomllib.loads(block.text)
     file = Path("block.toml")
     if "waypoints" in content:
@@ -277,7 +281,17 @@ def test_each_line_of_json_is_a_message(block):
         assert decode(line.encode()).session == json.loads(line)["session"]
 
 
-# Notebooks and figures ------------------------------------------------------------------------------------------------
+# The API, notebooks and figures ---------------------------------------------------------------------------------------
+
+
+def test_the_api_has_every_package_that_declares_public_names():
+    """That each name is then on the page is checked where the site is built (docs/site/hooks.py)."""
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "docs" / "api").glob("*.md")]
+    documented = {name for text in texts for name in re.findall(r"^::: (\S+)$", text, re.MULTILINE)}
+    declared = [p for p in (ROOT / "src").rglob("__init__.py") if "\n__all__ = " in p.read_text(encoding="utf-8")]
+    public = {".".join(path.parent.relative_to(ROOT / "src").parts) for path in declared}
+    assert public <= documented
+    assert "anyhull" in public
 
 
 @pytest.fixture(scope="module")

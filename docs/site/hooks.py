@@ -31,7 +31,7 @@ API = {
     "api/index.md": ("anyhull",),
     "api/control.md": ("anyhull.control",),
     "api/mission.md": ("anyhull.mission",),
-    "api/onboard.md": ("anyhull.onboard", "anyhull.onboard.links"),
+    "api/onboard.md": ("anyhull.onboard", "anyhull.onboard.links", "anyhull.onboard.links.ros2"),
     "api/twin.md": ("anyhull.twin", "anyhull.preflight"),
     "api/viz.md": ("anyhull.viz",),
     "api/interfaces.md": ("anyhull.lab",),
