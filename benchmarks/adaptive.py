@@ -208,18 +208,7 @@ def main() -> None:
     parts: dict[str, Callable[[], dict[str, Any]]] = {
         "still": lambda: table(still_job, [(n, p) for n in names for p in PLATFORMS]),
         "field": lambda: table(field_job, [(n, p, s) for n in names for p in PLATFORMS for s in seeds]),
-        "plants": lambda: table(
-            plant_job,
-            [
-                (n, lag, noise, p, s)
-                for n in names
-                for lag in LAGS
-                for noise in NOISES
-                for p in PLATFORMS
-                for s in seeds
-            ],
-            depth=3,
-        ),
+        "plants": lambda: table(plant_job, [(n, *plant, s) for n in names for plant in plants for s in seeds], depth=3),
         "change": lambda: table(
             change_job,
             [(n, p, what) for n in ("adaptive", "student field") for p in PLATFORMS for what in (*CHANGES, *starts)],
