@@ -60,7 +60,7 @@ PURPOSE = {
     "boat": "vessels and thrusters; the paper's facts",
     "motion": "equations of motion, references, sea, what a policy sees",
     "pilot": "a trained policy as deployed, NumPy only",
-    "control": "MPC and PID behind the same interface",
+    "control": "adaptive and model-based controllers behind the same interface",
     "simulation": "the closed loop of one boat, and its log",
     "identification": "a boat's dynamics from a recorded voyage",
     "viz": "a log as pictures, and in the formats of other tools",
