@@ -228,6 +228,16 @@ def test_recovers_when_the_boat_becomes_three_times_as_heavy(boat):
     assert 100 * log.position_error[log.time > 14.0].max() < 2.0
 
 
+def test_notices_at_once_that_the_damping_is_another(boat):
+    # 19.7 cm if the estimate were corrected measurement by measurement, so sure is it of the damping.
+    hull = replace(boat.hull, X_u=0.3 * boat.hull.X_u, Y_v=0.3 * boat.hull.Y_v, N_r=0.3 * boat.hull.N_r)
+    changed = replace(boat, hydrodynamics=hull)
+    controller = Adaptive()
+    log = simulate(controller, boat, circle(radius=4.0, speed=0.4), duration=14.0, vessel_change=(10.0, changed))
+    assert controller._identifier.changes == 1
+    assert 100 * log.position_error[log.time > 10.0].max() < 4.0
+
+
 @pytest.mark.parametrize("offset", [(1.0, 0.0, 0.0), (0.0, -1.0, math.radians(45))])
 def test_comes_back_from_a_metre_off_and_from_rest(boat, offset):
     start = LAP.at(0.0)

@@ -36,6 +36,12 @@ OUTLIER = 22.5
 CHANGED, MISFIT = 3.0, 8.0
 """Outliers in quick succession that mean another boat, and those that mean a noise that does not fit."""
 
+CONTRADICTION = 500.0
+"""Normalized innovation squared at which a boat in still water, that has become sure, is another one at once."""
+
+ANOTHER = np.ones(8)
+"""Standard deviation of what is unknown of that boat, beside what was before."""
+
 RECALL = 0.9
 """Share of the count of outliers that is left after a period."""
 
@@ -71,36 +77,35 @@ class Identifier:
 
     def forget(self) -> None:
         """Forget all measurements."""
-        self.filters = Filters(self.under, np.repeat(list(NOISES), len(DELAYS)), np.tile(DELAYS, len(NOISES)))
-        self.log_likelihood = np.zeros(len(self.filters.z))
         self.nis = 0.0
         """Normalized innovation squared of the last measurement for the filter that was best before; six on average."""
         self._outliers, self._pulled = 0.0, 0
         self.changes = 0
         """Changes of the boat that were detected."""
-        self._again: Filters | None = None
         self._started = False
-        for i in range(len(self.filters.z)):
-            self.filters.start(i, np.zeros(6), self.prior)
+        self._begin(np.zeros(6), self.prior)
         self._choose()
 
-    def _begin(self, state: Array) -> None:
-        """Forget the measurements that are gone through again; the first is `state`, with the boat as in the prior."""
-        self._first = state.copy()
+    def _begin(self, state: Array, boat: tuple[Array, Array]) -> None:
+        """Start all filters at a measured state and a mean and covariance of the boat, with no measurements before."""
+        self.filters = Filters(self.under, np.repeat(list(NOISES), len(DELAYS)), np.tile(DELAYS, len(NOISES)))
+        self.log_likelihood = np.zeros(len(self.filters.z))
+        for i in range(len(self.filters.z)):
+            self.filters.start(i, state, boat)
+        self._first, self._boat = state.copy(), boat
         self._measured: list[tuple[Array, Array]] = []
-        self._again, self._at = None, 0
+        self._again: Filters | None = None
+        self._at = 0
         self._complete = False
 
     def update(self, state: Array, head: Array | None) -> None:
         """Correct by the measured `state` now; `head`: the policy's own estimate of the boat, (8,)."""
-        filters = self.filters
         if not self._started:
-            for i in range(len(filters.z)):
-                filters.start(i, state, self.prior)
             self._started = True
-            self._begin(state)
+            self._begin(state, self.prior)
             self._choose()
             return
+        filters = self.filters
         expected = int(np.argmax(self.log_likelihood))
         filters.correct(self.commands.changes, state)
         self.nis = float(filters.nis[expected])
@@ -112,6 +117,7 @@ class Identifier:
             self.log_likelihood[~finite] = self.log_likelihood[finite].min() if finite.any() else 0.0
             filters.nis[~finite] = 0.0
         self._watch(state)
+        filters = self.filters
         if head is not None and np.isfinite(head).all():
             pull = np.where(self._pulled > 0, PULL, filters.pull)[:, None]
             filters.z[:, BOAT] += pull * (head - filters.z[:, BOAT])
@@ -131,7 +137,7 @@ class Identifier:
             self._about = self.estimate.copy()
             self._again = Filters(self.under, np.array([self.noise]), np.array([ANY_DELAY[0]]))
             self._again.factor = self.filters.factor
-            self._again.start(0, self._first, self.prior, ANY_DELAY[1])
+            self._again.start(0, self._first, self._boat, ANY_DELAY[1])
             self._at, self._again_fit = 0, 0.0
         again = self._again
         for changes, state in self._measured[self._at : self._at + PER_PERIOD]:
@@ -165,6 +171,11 @@ class Identifier:
         if adapting.size:
             own = filters.nis[adapting[np.argmax(self.log_likelihood[adapting])]]
             filters.factor = float(np.clip(filters.factor * np.exp(0.02 * (min(own / 6, 3.0) - 1)), 0.01, 5.0))
+        if filters.nis[best] > CONTRADICTION and (filters.names == UNDISTURBED).all():
+            self._begin(state, (self.estimate[BOAT], self.covariance[BOAT, BOAT] + np.diag(ANOTHER**2)))
+            self._outliers, self._pulled = 0.0, PULLED
+            self.changes += 1
+            return
         self._outliers = RECALL * self._outliers + (filters.nis[best] > OUTLIER)
         if self._outliers < CHANGED:
             return
