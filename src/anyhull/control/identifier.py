@@ -171,7 +171,8 @@ class Identifier:
         if adapting.size:
             own = filters.nis[adapting[np.argmax(self.log_likelihood[adapting])]]
             filters.factor = float(np.clip(filters.factor * np.exp(0.02 * (min(own / 6, 3.0) - 1)), 0.01, 5.0))
-        if filters.nis[best] > CONTRADICTION and (filters.names == UNDISTURBED).all():
+        sure = (filters.names == UNDISTURBED).all() and self._pulled == 0
+        if sure and filters.nis[best] > CONTRADICTION:
             self._begin(state, (self.estimate[BOAT], self.covariance[BOAT, BOAT] + np.diag(ANOTHER**2)))
             self._outliers, self._pulled = 0.0, PULLED
             self.changes += 1
