@@ -189,7 +189,7 @@ def test_a_pilot_that_is_killed_is_stopped_by_the_boats_watchdog(tmp_path):
         steering.send_signal(signal.SIGKILL)
         lines = waits_for(at_sea.stderr, "watchdog: no commands, thrusters at zero")
         at_sea.send_signal(signal.SIGTERM)
-        out, _ = at_sea.communicate(timeout=5)
+        out, _ = at_sea.communicate(timeout=30)
     assert any("commands received" in line for line in lines)
     answer = json.loads(out)
     assert at_sea.returncode == 0
@@ -201,7 +201,7 @@ def test_a_pilot_that_is_killed_is_stopped_by_the_boats_watchdog(tmp_path):
     with process(*pilot) as steering:
         waits_for(steering.stderr, "run-killed-1.jsonl: saved as")
         steering.send_signal(signal.SIGINT)
-        steering.communicate(timeout=5)
+        steering.communicate(timeout=30)
     log = Log.load(tmp_path / "run-killed-1.npz")
     assert len(log.time) > 10
     events = [event[1:] for event in log.about["events"]]
@@ -415,9 +415,9 @@ def test_a_boat_that_is_killed_and_restarted_is_steered_again_and_a_signal_ends_
             waits_for(steering.stderr, "reaction: run")
             time.sleep(0.3)
             steering.send_signal(signal.SIGINT)
-            out, _ = steering.communicate(timeout=5)
+            out, _ = steering.communicate(timeout=30)
             at_sea.send_signal(signal.SIGINT)
-            report, _ = at_sea.communicate(timeout=5)
+            report, _ = at_sea.communicate(timeout=30)
     assert steering.returncode == 0
     answer = json.loads(out)
     assert answer["ended"] == "SIGINT"
