@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import sys
@@ -20,6 +21,10 @@ from anyhull.twin import WATERS, Twin, TwinConfig
 from anyhull.twin.twin import TICK
 
 BOAT = Path(__file__).parents[1] / "examples" / "boat-b.toml"
+# A shell's background job ignores Ctrl-C, and so would the processes that tests start.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 LIGHT_AIR = TwinConfig(water=WATERS["light-air"])
 
 
