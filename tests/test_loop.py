@@ -59,6 +59,19 @@ def test_a_run_that_is_stopped_ramps_down_first():
     assert np.abs(np.diff(log.command, axis=0)).max() <= autopilot.setup.limits.step + 1e-6
 
 
+def test_a_controller_that_cannot_be_told_what_was_sent_stops_the_boat_in_order():
+    class Deaf(PID):
+        def sent(self, command):
+            if command.any():
+                raise ValueError("not this one")
+
+    said = iter([""] * 90 + ["enough"] * 100)
+    log, autopilot, _ = run(line(10.0, speed=0.3), Deaf(Vessel.load(BOAT)), stop=lambda: next(said))
+    assert ["controller failed", "ValueError: not this one"] in [event[1:] for event in log.about["events"]]
+    assert autopilot.event_log.counts["stop"] >= 1
+    assert (log.command[-1] == 0).all()
+
+
 def test_a_controller_that_fails_stops_the_boat_in_order():
     class Fails(PID):
         def step(self, pose, velocity, window):

@@ -32,7 +32,7 @@ class Controller(Protocol):
 
 @runtime_checkable
 class Informed(Protocol):
-    """A controller that is told what was sent to the boat, where a guard may change its command."""
+    """A controller that is told before a step what was sent to the boat, where a guard may change its command."""
 
     def sent(self, command: ArrayLike) -> None:
         """What was sent to the boat in place of the last command."""

@@ -138,7 +138,7 @@ class Identifier:
             self._again = Filters(self.under, np.array([self.noise]), np.array([ANY_DELAY[0]]))
             self._again.factor = self.filters.factor
             self._again.start(0, self._first, self._boat, ANY_DELAY[1])
-            self._at, self._again_fit = 0, 0.0
+            self._at = 0
         again = self._again
         for changes, state in self._measured[self._at : self._at + PER_PERIOD]:
             again.correct(changes, state, self._about)

@@ -189,8 +189,6 @@ class Autopilot:
         elif decision.reaction == "run" and not decision.reason and estimate.valid:
             self.tracker.mark_good(estimate.pose)
         self._reaction, self._sent = decision.reaction, decision.command
-        if isinstance(self.controller, Informed):
-            self.controller.sent(decision.command)
         # The rest balances a stuck thruster only as long as the boat is steered.
         balanced = vehicle.stuck_force if decision.reaction in RUNNING else 0.0
         allocation = vehicle.allocator.allocate(decision.command * self._limits - balanced)
@@ -328,6 +326,8 @@ class Autopilot:
         if not estimate.valid:
             return None
         try:
+            if isinstance(self.controller, Informed):
+                self.controller.sent(self._sent)
             command = self.controller.step(estimate.pose, estimate.velocity, window)
             if (restarts := getattr(self.controller, "restarts", 0)) > self._restarts:
                 self.event_log.record(at, "controller restarted", "its memory was not finite")
