@@ -157,8 +157,9 @@ def test_adamw_decays_weights_and_its_rate_falls_linearly():
 def test_the_mean_latent_is_the_mean_over_the_boats_of_the_training():
     # Boats scaled by s, log-uniform over a factor of 10 either way: the three peak accelerations change by 1/s, whose
     # logarithm has mean 0 and spread ln(10) / sqrt(3) = 1.33, so the mean over 4096 boats is known to 0.021.
-    center = Vessel.load("platform-a").normalized
-    environment = TrackingEnv(randomization=Randomization("scaled", center, math.log(10.0)))
+    theta = Vessel.load("platform-a").theta
+    center = theta.normalized
+    environment = TrackingEnv(randomization=Randomization("scaled", theta, math.log(10.0)))
     student = Student(teacher_with(2.0, 1.0, size=9), begin().policy.adapter)
     mean = jax.jit(lambda student: phases.mean_latent(student, environment).fixed_latent)(student)
     logs = np.array([*np.log(center[:7]), np.log(-center[7]), np.arcsinh(center[8])])

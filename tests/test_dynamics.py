@@ -11,6 +11,7 @@ from scipy.integrate import solve_ivp
 
 from anyhull import dynamics
 from anyhull.dynamics import NO_DRAG, PERIOD, SUBSTEP
+from anyhull.hydrodynamics import Normalized
 from anyhull.learn import randomization
 from anyhull.learn.kernels.dynamics import move
 from anyhull.learn.randomization import Randomization
@@ -238,6 +239,25 @@ def test_narrower_ranges_bound_the_boats_that_are_drawn():
         assert low * (1 - np.sign(low) * 1e-5) <= values.min(), name
         assert values.max() <= high * (1 + np.sign(high) * 1e-5), name
     np.testing.assert_allclose(e[:, 7], -1 / e[:, 6], rtol=1e-6)
+
+
+def test_boats_around_a_vessel_are_hulls_of_which_each_parameter_varies():
+    # Platform A: X_udot = Y_vdot = -22 and m = 22. c_uv and c_rv follow from the drawn added masses as on a hull:
+    # c_uv I = Y_vdot - X_udot = m11 - m22, and so c_uv = (alpha_r / Mz) (Fx / alpha_u) (1 - c_rv).
+    theta = Vessel.load("platform-a").theta
+    uniforms = jax.random.uniform(jax.random.key(0), (1000, randomization.DRAWS))
+    around = Randomization("around", theta)
+    e = Normalized(*np.array(jax.vmap(around.sample)(uniforms), float).T)
+    np.testing.assert_allclose(e.c_ru, -1 / e.c_rv, rtol=1e-5)
+    hull = e.alpha_r / theta.Mz * theta.Fx / e.alpha_u * (1 - e.c_rv)
+    np.testing.assert_allclose(e.c_uv, hull, atol=1e-4)
+    # X_u / I_comb and N_r / I_comb share a factor, but X_u and N_r have their own: their ratio reaches exp(± 0.4).
+    ratio = np.log(e.inv_tau_r / e.alpha_r * theta.Mz / theta.N_r)
+    assert ratio.min() == pytest.approx(-0.2, abs=0.005)
+    assert ratio.max() == pytest.approx(0.2, abs=0.005)
+    for (name, (low, high)), values in zip(around.envelope().items(), e, strict=True):
+        assert low - 1e-5 <= values.min() <= values.max() <= high + 1e-5, name
+        assert values.max() - values.min() > 0.7 * (high - low), name
 
 
 def test_sampled_boats_reach_the_papers_ranges_and_can_move():

@@ -168,7 +168,7 @@ def test_seeds_together_and_apart_change_nothing_but_rounding(train, unbroken, t
 def test_vessels_side_by_side_are_each_their_own(tmp_path, monkeypatch):
     def tell(training, config, environment):
         """Instead of learning, write down how the boats compare with the one that the environment draws around."""
-        ratio = training.env_state.e[:, :3].mean(0) / jnp.array(environment.randomization.center[:3])
+        ratio = training.env_state.e[:, :3].mean(0) / jnp.array(environment.randomization.center.normalized[:3])
         policy = eqx.tree_at(lambda policy: policy.actor_critic.log_std, training.policy, ratio)
         return training._replace(policy=policy, iteration=training.iteration + 1), {"reward": jnp.zeros(())}
 

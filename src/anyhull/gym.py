@@ -36,7 +36,7 @@ class _Compiled:
     def __init__(self, count: int, sea: str | Sea, vessel: str | Vessel | None, progress: float) -> None:
         self.count = count
         boat = Vessel.load(vessel) if isinstance(vessel, str) else vessel
-        boats = Randomization() if boat is None else Randomization("around", boat.normalized, width=0.0)
+        boats = Randomization() if boat is None else Randomization("around", boat.theta, width=0.0)
         env = TrackingEnv(Sea.preset(sea) if isinstance(sea, str) else sea, boats)
         self.key = jax.random.key(0)
 

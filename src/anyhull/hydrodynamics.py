@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from anyhull.schema import check_types, require
 
@@ -32,6 +32,47 @@ class Normalized(NamedTuple):
     """Coriolis coupling of r·u into sway, -1 / c_rv."""
     c_uv: float
     """Munk coupling of u·v into yaw, (Y_vdot - X_udot) / I_comb, 1/m²."""
+
+
+class Theta(NamedTuple):
+    """The paper's parameters theta of a hull, and its actuator limits: what e follows from. SI units."""
+
+    m: float
+    """Mass, kg."""
+    X_udot: float
+    """Added mass in surge, kg, negative, as the next."""
+    Y_vdot: float
+    I_comb: float
+    """Yaw inertia with added inertia, kg·m²."""
+    X_u: float
+    """Linear damping, kg/s, kg/s, kg·m²/s, as the next two."""
+    Y_v: float
+    N_r: float
+    Fx: float
+    """Actuator limits, N, N, N·m, as the next two."""
+    Fy: float
+    Mz: float
+
+    @property
+    def normalized(self) -> Normalized:
+        """The nine components e."""
+        m11, m22, m66 = self.m - self.X_udot, self.m - self.Y_vdot, self.I_comb
+        return Normalized(
+            alpha_u=self.Fx / m11,
+            alpha_v=self.Fy / m22,
+            alpha_r=self.Mz / m66,
+            inv_tau_u=self.X_u / m11,
+            inv_tau_v=self.Y_v / m22,
+            inv_tau_r=self.N_r / m66,
+            c_rv=m22 / m11,
+            c_ru=-m11 / m22,
+            c_uv=(self.Y_vdot - self.X_udot) / m66,
+        )
+
+    def times(self, factors: Any) -> Theta:
+        """Mass, added masses, inertia and damping times `factors` (7,), with the same limits."""
+        changed = dict(zip(self._fields[:7], (v * f for v, f in zip(self[:7], factors, strict=True)), strict=True))
+        return self._replace(**changed)
 
 
 DAMPING = (("X_u", "X_uu", "X_uuu"), ("Y_v", "Y_vv", "Y_vvv"), ("N_r", "N_rr", "N_rrr"))

@@ -20,6 +20,7 @@ from anyhull.hydrodynamics import (
     MIN_COMPONENT,
     Hydrodynamics,
     Normalized,
+    Theta,
     Triple,
     terminal,
 )
@@ -163,20 +164,16 @@ class Vessel:
         return self.Fx, self.Fy, self.Mz
 
     @property
+    def theta(self) -> Theta:
+        """The paper's parameters theta, with the actuator limits."""
+        hull = self.hull
+        damping = hull.X_u, hull.Y_v, hull.N_r
+        return Theta(self.mass, hull.X_udot, hull.Y_vdot, hull.I_comb, *damping, *self.limits)
+
+    @property
     def normalized(self) -> Normalized:
         """The nine components e."""
-        m11, m22, m66 = self.inertia
-        return Normalized(
-            alpha_u=self.Fx / m11,
-            alpha_v=self.Fy / m22,
-            alpha_r=self.Mz / m66,
-            inv_tau_u=self.hull.X_u / m11,
-            inv_tau_v=self.hull.Y_v / m22,
-            inv_tau_r=self.hull.N_r / m66,
-            c_rv=m22 / m11,
-            c_ru=-m11 / m22,
-            c_uv=(self.hull.Y_vdot - self.hull.X_udot) / m66,
-        )
+        return self.theta.normalized
 
     @property
     def under_actuated(self) -> bool:

@@ -188,7 +188,7 @@ def paper(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
     if method in ("ppo-specific", "sweep"):
         if vessel is None:
             raise InputError(f"method {method!r} is trained on one vessel: give its name or file")
-        center = Vessel.load(vessel).normalized
+        center = Vessel.load(vessel).theta
         around, scaled = Randomization("around", center), Randomization("scaled", center, math.log(10.0))
         boats = around if method == "ppo-specific" else scaled
     elif vessel is not None:

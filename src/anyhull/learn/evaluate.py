@@ -140,7 +140,11 @@ def _cases(config: Config) -> tuple[dict[str, Any], dict[str, tuple[TrackingEnv,
     """Boats by name, and the environments for the evaluation, with the runs of each boat."""
     center = config.environment.randomization.center
     sway = config.environment.randomization.sway
-    boats = {name: Vessel.load(name).normalized for name in PLATFORMS} if center is None else {"trained for": center}
+    boats = (
+        {name: Vessel.load(name).normalized for name in PLATFORMS}
+        if center is None
+        else {"trained for": center.normalized}
+    )
     if not sway:
         boats = {name: _pushed(Vessel.load(name).effective()) for name in WITHOUT_SWAY}
     # The training distribution has no effect here, and would cause a recompilation for each.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from anyhull.hydrodynamics import Normalized
+from anyhull.hydrodynamics import Normalized, Theta
 from anyhull.paper import RANGES
 
 DRAWS = 8
@@ -45,8 +46,9 @@ class Randomization:
     """Distribution of the boats in training; by default the ranges of the components e are the paper's."""
 
     kind: Literal["any", "around", "scaled"] = "any"
-    """`any` within the ranges; `around` one vessel; that vessel `scaled` in all inertia and damping."""
-    center: Normalized | None = None
+    """`any` within the ranges; `around` one vessel, each of its seven parameters theta by its own factor, so that the
+    components of e vary together as on a hull; that vessel `scaled` in all inertia and damping by one factor."""
+    center: Theta | None = None
     """The vessel that the boats are drawn around or scaled from."""
     width: float = 0.2
     """Half width of the range around it, in logarithm; 10 times either way for `scaled` is log(10)."""
@@ -66,13 +68,12 @@ class Randomization:
         """The components e of a boat; `spread` in [0, 1] narrows every range about its middle."""
         if self.kind == "any":
             return (self._sample_any if self.sway else _sample_without_sway)(uniforms, spread)
-        e = jnp.array(self.center)
+        assert self.center is not None
         factors = jnp.exp(spread * self.width * (2 * uniforms - 1))
         if self.kind == "scaled":
             # Inertia and damping by s with the limits fixed: only the peak accelerations change, by 1/s.
-            return e.at[:3].divide(factors[0])
-        e = e * jnp.concatenate([factors[:7], jnp.ones(1), factors[7:]])
-        return e.at[7].set(-1 / e[6])
+            factors = jnp.full(8, factors[0])
+        return jnp.stack([jnp.asarray(component, float) for component in self.center.times(factors[:7]).normalized])
 
     def envelope(self) -> dict[str, Range]:
         """The range of each component that boats are drawn from, by name."""
@@ -80,10 +81,11 @@ class Randomization:
             return _envelope_without_sway()
         if self.center is None:
             return {name: getattr(self, name) for name in Normalized._fields}
-        factors = np.exp([-self.width, self.width])
-        varied = [self.kind == "around" or name.startswith("alpha") for name in Normalized._fields]
-        ends = [sorted(value * (factors if v else np.ones(2))) for value, v in zip(self.center, varied, strict=True)]
-        return {name: (float(low), float(high)) for name, (low, high) in zip(Normalized._fields, ends, strict=True)}
+        # Every component is monotone in every parameter: its extremes are at the corners.
+        ends = np.exp([-self.width, self.width])
+        corners = [[s] * 7 for s in ends] if self.kind == "scaled" else itertools.product(ends, repeat=7)
+        found = np.array([self.center.times(factors).normalized for factors in corners])
+        return {name: (float(x.min()), float(x.max())) for name, x in zip(Normalized._fields, found.T, strict=True)}
 
     def _sample_any(self, uniforms: Float[Array, " 8"], spread: Scalar) -> Float[Array, " 9"]:
         """Any boat within the ranges that can reach a useful speed.

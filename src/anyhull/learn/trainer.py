@@ -19,7 +19,7 @@ import numpy as np
 
 from anyhull.errors import InputError, RunError
 from anyhull.files import atomic_write
-from anyhull.hydrodynamics import Normalized
+from anyhull.hydrodynamics import Theta
 from anyhull.learn import checkpoints, distributed, evaluate
 from anyhull.learn.config import Config
 from anyhull.learn.phases import Phase, phases
@@ -260,7 +260,7 @@ def spread(config: Config, number: int, count: int, centers: jax.Array | None = 
     own = None if centers is None else 0
 
     def phase_of(center: jax.Array | None) -> Phase:
-        return phases(config if center is None else around(config, Normalized(*center)))[number]
+        return phases(config if center is None else around(config, Theta(*center)))[number]
 
     begin = eqx.filter_jit(lambda key, policy, center: phase_of(center).initial(key, policy))
     one = phase_of(None)
@@ -277,7 +277,7 @@ def spread(config: Config, number: int, count: int, centers: jax.Array | None = 
     return one._replace(initial=initial, iterate=iterate, policy=eqx.filter_vmap(one.policy))
 
 
-def around(config: Config, center: Normalized | None) -> Config:
+def around(config: Config, center: Theta | None) -> Config:
     """The config with another `randomization.center`."""
     boats = dataclasses.replace(config.environment.randomization, center=center)
     return dataclasses.replace(config, environment=dataclasses.replace(config.environment, randomization=boats))
