@@ -9,8 +9,9 @@ from anyhull.numpy_policy import MLP, Features, Layer
 from anyhull.observation import Scales, history, observe, pack, scale_history, scale_observation
 
 
-def test_features_are_the_scaled_observation_and_history():
-    scales = Scales(error=12.0, gain=100.0, velocity=5.0, command=8.0)
+@pytest.mark.parametrize("printed", [False, True])
+def test_features_are_the_scaled_observation_and_history(printed):
+    scales = Scales(error=12.0, gain=100.0, velocity=5.0, command=8.0, printed=printed)
     features, random = Features(scales), np.random.default_rng(0)
     for k in range(200):
         window = rounded_rectangle().window(0.1 * k)

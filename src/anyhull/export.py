@@ -79,6 +79,8 @@ def build(pilot: Pilot) -> Any:
     """The graph of a pilot's step, as an `onnx.ModelProto`."""
     if onnx is None:
         raise InputError("export needs ONNX, which is not installed: pip install 'anyhull[onnx]'")
+    if pilot.scales.printed:
+        raise InputError("config.scales.printed = True: a graph is built for scaled inputs only")
     parts, graph = pilot.parts, _Graph()
     # Coordinates are in double precision: float32 resolves 3 cm at 500 km.
     pose, window = graph.input("pose", [3], np.float64), graph.input("window", [PREVIEW + 1, 6], np.float64)

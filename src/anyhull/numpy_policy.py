@@ -43,6 +43,7 @@ class Features:
     """Scaled inputs of the networks: `observe`, `history` and their scaling in a tenth of the time."""
 
     def __init__(self, scales: Scales) -> None:
+        self._printed = scales.printed
         self._scale = scales.error
         self._history_scale = np.repeat([scales.gain, scales.velocity, scales.command], 3)
         self.o = np.zeros(OBSERVATION_SIZE, np.float32)
@@ -72,8 +73,9 @@ class Features:
         headings %= 2 * math.pi
         headings -= math.pi
         errors[3:] -= velocity
-        errors *= self._scale
-        np.arcsinh(errors, out=errors)
+        if not self._printed:
+            errors *= self._scale
+            np.arcsinh(errors, out=errors)
         self._error[...] = errors
         self._velocity[...] = velocity
         self._lookahead[...] = self._relative[1:]
@@ -83,11 +85,16 @@ class Features:
         displacement = complex(x - x_before, y - y_before) * rotation
         heading_change = wrap(psi - psi_before)
         gain[...] = self._history_velocity[...] = velocity
-        if displacement.real**2 + displacement.imag**2 + heading_change**2 > STILL**2:
+        self._history_command[...] = previous
+        moved = displacement.real**2 + displacement.imag**2 + heading_change**2 > STILL**2
+        if self._printed:
+            gain[...] = (displacement.real, displacement.imag, heading_change) if moved else PERIOD * velocity
+            self.h[:] = self._history
+            return
+        if moved:
             gain -= (displacement.real / PERIOD, displacement.imag / PERIOD, heading_change / PERIOD)
         else:
             gain[...] = 0.0
-        self._history_command[...] = previous
         self._history *= self._history_scale
         self.h[:] = np.arcsinh(self._history, out=self._history)
 

@@ -76,6 +76,8 @@ class Scales:
     """Scale of the velocity in the history (m/s, rad/s)."""
     command: float = 20.0
     """Scale of the previous normalized command in the history."""
+    printed: bool = False
+    """Whether observation and history enter as the paper prints them, unscaled; then the scales have no effect."""
 
 
 def observe(pose: Any, velocity: Any, window: Any, previous: Any) -> Observation:
@@ -123,6 +125,8 @@ def pack(fields: Observation | History | Privileged) -> Any:
 
 def scale_observation(o: Any, scales: Scales) -> Any:
     """A packed observation with scaled errors, as input of a network."""
+    if scales.printed:
+        return o
     xp = namespace(o)
     return xp.concatenate([xp.arcsinh(scales.error * o[..., ERRORS]), o[..., ERRORS.stop :]], axis=-1)
 
@@ -133,6 +137,8 @@ def scale_history(h: Any, scales: Scales) -> Any:
     The velocity gain, velocity minus its mean over the last period, replaces the displacement. It is half a period's
     acceleration, which identifies the response to a command, and it is small compared with the displacement.
     """
+    if scales.printed:
+        return h
     xp = namespace(h)
     displacement, velocity, previous = (h[..., part] for part in HISTORY)
     gain = velocity - displacement / PERIOD
