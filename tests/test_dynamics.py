@@ -260,6 +260,18 @@ def test_boats_around_a_vessel_are_hulls_of_which_each_parameter_varies():
         assert values.max() - values.min() > 0.7 * (high - low), name
 
 
+def test_boats_uniform_in_their_components_have_their_mean_in_the_middle():
+    # alpha_u is uniform on [0.15, 12], so its mean is 6.075; uniform in logarithm it is 11.85 / log(80) = 2.704.
+    uniforms = jax.random.uniform(jax.random.key(0), (100_000, randomization.DRAWS))
+    for spacing, mean in (("linear", 6.075), ("log", 2.704)):
+        e = np.array(jax.vmap(Randomization(spacing=spacing).sample)(uniforms), float)
+        assert e[:, 0].mean() == pytest.approx(mean, rel=0.01)
+        assert all(np.isfinite(e).ravel())
+    # A narrow spread stays about the middle of the range.
+    narrow = np.array(jax.vmap(lambda u: Randomization(spacing="linear").sample(u, 0.1))(uniforms))
+    assert np.abs(narrow[:, 0] - 6.075).max() <= 0.05 * 11.85 + 1e-4
+
+
 def test_sampled_boats_reach_the_papers_ranges_and_can_move():
     uniforms = jax.random.uniform(jax.random.key(0), (100_000, randomization.DRAWS))
     e = np.array(jax.vmap(Randomization().sample)(uniforms))

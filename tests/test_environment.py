@@ -1,6 +1,7 @@
 """The env: the paper's reward by hand, the ends of an episode, the curriculum, and the simulator's own physics."""
 
 import math
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -268,6 +269,7 @@ def test_the_privileged_vector_is_e_on_a_logarithmic_scale():
     # ln 1 = 0, ln 10 = 2.302585, ln 1/2 = -0.693147; asinh(-3/4) = ln(-3/4 + 5/4) = -ln 2.
     e = jnp.array([1.0, 10.0, 0.1, math.exp(2), 1.0, 1.0, 0.5, -2.0, -0.75])
     expected = [0, 2.302585, -2.302585, 2, 0, 0, -0.693147, 0.693147, -0.693147]
+    np.testing.assert_array_equal(replace(IDEAL, log_dynamics=False).privileged(resting(np.zeros(6), e=e)), e)
     seen = IDEAL.privileged(resting(np.zeros(6), e=e))
     np.testing.assert_allclose(seen, expected, atol=1e-6)
 

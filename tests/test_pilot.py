@@ -20,27 +20,40 @@ from anyhull.pilot import Pilot
 
 ONE, TWO = jax.random.split(jax.random.key(0))
 TEACHER = Teacher(72, 9, 3, key=ONE)
-POLICIES: dict[str, Policy] = {
-    "teacher": TEACHER,
-    "ppo-general": Teacher(72, 9, 3, 0, key=ONE),
-    "student": Student(TEACHER, Adapter(9, key=TWO)),
-    "student-mean-latent": MeanLatent(TEACHER, jnp.linspace(-1, 1, 9)),
-    "recurrent": Recurrent(72, 9, 3, key=ONE),
-}
+METHODS = ("teacher", "ppo-general", "student", "student-mean-latent", "recurrent")
 
 
-@pytest.mark.parametrize("method", POLICIES)
-def test_the_pilot_gives_the_networks_commands_to_1e_5(method, tmp_path):
+def untrained(method, scales) -> Policy:
+    teacher = Teacher(72, 9, 3, 0 if method == "ppo-general" else 9, scales=scales, key=ONE)
+    if method == "student":
+        return Student(teacher, Adapter(9, scales=scales, key=TWO))
+    if method == "student-mean-latent":
+        return MeanLatent(teacher, jnp.linspace(-1, 1, 9))
+    return Recurrent(72, 9, 3, scales=scales, key=ONE) if method == "recurrent" else teacher
+
+
+AS_PRINTED = ("scales.printed=true", "environment.log_dynamics=false")
+"""Inputs as the paper prints them."""
+
+
+@pytest.mark.parametrize(
+    ("method", "changes"), [*((method, ()) for method in METHODS), ("teacher", AS_PRINTED), ("student", AS_PRINTED)]
+)
+def test_the_pilot_gives_the_networks_commands_to_1e_5(method, changes, tmp_path):
     vessel = Vessel.load("roboat-2")
+    preset = config.paper(method)
+    for change in changes:
+        preset = config.override(preset, change)
     # The commands of new policies are close to zero, so the last layer is enlarged.
-    policy = jax.tree.map(lambda leaf: leaf, POLICIES[method])
+    policy = untrained(method, preset.scales)
     head = getattr(policy, "teacher", policy).actor_critic.layers[-1]
     object.__setattr__(head, "weight", 30 * head.weight)
-    path = checkpoints.save_policy(tmp_path / "policy.safetensors", policy, config.paper(method), {})
+    path = checkpoints.save_policy(tmp_path / "policy.safetensors", policy, preset, {})
     pilot = Pilot.load(path, vessel)
 
     memory = jnp.zeros((1, policy.memory_size))
-    privileged = scale_privileged(jnp.array([vessel.normalized]))
+    e = jnp.array([vessel.normalized])
+    privileged = scale_privileged(e) if preset.environment.log_dynamics else e
     random = np.random.default_rng(0)
     previous, before, largest = np.zeros(3), None, 0.0
     for k in range(50):
@@ -216,8 +229,8 @@ def test_a_policy_file_that_is_damaged_foreign_newer_older_or_unknown_is_refused
     ],
 )
 def test_invalid_scales_of_a_policy_are_named(tmp_path, scales, complaint):
-    path = tmp_path / "policy.safetensors"
-    checkpoints.save_policy(path, POLICIES["ppo-general"], config.paper("ppo-general"), {})
+    path, preset = tmp_path / "policy.safetensors", config.paper("ppo-general")
+    checkpoints.save_policy(path, untrained("ppo-general", preset.scales), preset, {})
     tensors, about = policy_file.read(path)
     about["config"]["scales"] = scales
     policy_file.write(path, tensors, about | {"sha256": policy_file.digest(tensors)})

@@ -52,7 +52,7 @@ def unpack(weights: Weights, about: dict[str, Any], vessel: Vessel | None = None
     if kind == "mean-latent":
         latent = tensor(weights, "fixed_latent", (len(weights["fixed_latent"]),))
     elif kind == "teacher":
-        latent = _encode(weights, vessel)
+        latent = _encode(weights, about, vessel)
     elif kind == "student":
         cell = _cell(weights, "adapter.cell.", HISTORY_SIZE)
         head = _layers(weights, "adapter.projection.", cell.bias_n.size)
@@ -80,7 +80,7 @@ def unpack(weights: Weights, about: dict[str, Any], vessel: Vessel | None = None
     return Parts(actor, modulation, np.zeros(0, np.float32) if head else latent, cell, head, dynamics_head, compress)
 
 
-def _encode(weights: Weights, vessel: Vessel | None) -> Tensor:
+def _encode(weights: Weights, about: dict[str, Any], vessel: Vessel | None) -> Tensor:
     """The latent of a teacher for a vessel; empty for a policy without privileged input."""
     if "encoder.layers.0.weight" not in weights:
         return np.zeros(0, np.float32)
@@ -94,7 +94,9 @@ def _encode(weights: Weights, vessel: Vessel | None) -> Tensor:
     if 0.0 in vessel.normalized[:8]:
         raise InputError(f"this policy is a teacher, which takes no boat without damping or sway force: {vessel.name}")
     privileged = np.zeros(inputs, np.float32)  # entries of the sea stay zero
-    privileged[PRIVILEGED.e] = scale_privileged(np.array(vessel.scale.normalized(vessel.normalized, derating(vessel))))
+    e = np.array(vessel.scale.normalized(vessel.normalized, derating(vessel)))
+    logarithmic = about["config"].get("environment", {}).get("log_dynamics", True)
+    privileged[PRIVILEGED.e] = scale_privileged(e) if logarithmic else e
     return MLP(encoder)(privileged)
 
 

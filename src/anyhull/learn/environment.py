@@ -146,6 +146,8 @@ class TrackingEnv:
     """Share of boats whose measured state has no error, below 1."""
     privileged_sea: bool = False
     """Whether the privileged vector includes delay with lag, current and force."""
+    log_dynamics: bool = True
+    """Whether e in the privileged vector is on a logarithmic scale; else as the paper prints it."""
     fastest: float = reference_generator.CRUISE
     """Highest speed of the references, m/s."""
     thrusters: ThrusterModel = field(default_factory=ThrusterModel)
@@ -290,8 +292,8 @@ class TrackingEnv:
         return jnp.asarray(observation.pack(fields))
 
     def privileged(self, state: EnvState) -> Float[Array, " p"]:
-        """The encoder's input: e on a logarithmic scale; then delay, current in the body frame and force."""
-        e = jnp.asarray(observation.scale_privileged(state.e))
+        """The encoder's input: e, on a logarithmic scale; then delay, current in the body frame and force."""
+        e = jnp.asarray(observation.scale_privileged(state.e)) if self.log_dynamics else state.e
         if not self.privileged_sea:
             return e
         current, force, delay = (state.disturbance[part] for part in (CURRENT, FORCE, DELAY))

@@ -52,6 +52,8 @@ class Randomization:
     """The vessel that the boats are drawn around or scaled from."""
     width: float = 0.2
     """Half width of the range around it, in logarithm; 10 times either way for `scaled` is log(10)."""
+    spacing: Literal["log", "linear"] = "log"
+    """Whether `any` boat with sway force is drawn uniformly in the logarithm of its components, or in themselves."""
     sway: bool = True
     """Whether `any` boat has sway force; without it, alpha_v is that of a sideways push as large as the surge force."""
     alpha_u: Range = RANGES["alpha_u"]
@@ -95,6 +97,8 @@ class Randomization:
         """
 
         def between(low: float | Array, high: float | Array, uniform: Array) -> Array:
+            if self.spacing == "linear":
+                return (low + high) / 2 + spread * (high - low) * (uniform - 0.5)
             return _between(low, high, uniform, spread)
 
         alpha_u = between(*self.alpha_u, uniforms[0])
