@@ -215,15 +215,19 @@ class Driver:
         return self.previous
 
 
-@pytest.mark.parametrize("name", ["teacher", "student", "mean latent", "recurrent"])
-def test_a_fleet_is_tracked_as_each_of_its_boats_is_simulated(policies, name):
+@pytest.mark.parametrize(
+    ("name", "at_rest"),
+    [("teacher", False), ("teacher", True), *((n, False) for n in ("student", "mean latent", "recurrent"))],
+)
+def test_a_fleet_is_tracked_as_each_of_its_boats_is_simulated(policies, name, at_rest):
     policy, reference = policies[name], circle(laps=0.25)
+    start = np.concatenate([reference.at(0.0)[:3], np.zeros(3)]) if at_rest else None
     vessels = [Vessel.load(platform) for platform in PLATFORMS]
     e = jnp.array([vessel.normalized for vessel in vessels])
-    distance, turn, command = jax.jit(lambda e: evaluate.track(policy, e, reference))(e)
+    distance, turn, command = jax.jit(lambda e: evaluate.track(policy, e, reference, at_rest=at_rest))(e)
     assert distance.shape == turn.shape == command.shape[:2] == (round(reference.duration / 0.1), 5)
     for i, vessel in enumerate(vessels):
-        log = simulate(Driver(policy, vessel), vessel, reference)
+        log = simulate(Driver(policy, vessel), vessel, reference, start=start)
         metrics = log.metrics()
         # The simulator of one boat computes in float64. Rounding of the fleet's float32 was measured at up to 5e-4 cm,
         # 8e-4 degrees and 2e-5 in the commands, for boats that stray by one to two metres; in the commands of those

@@ -50,10 +50,13 @@ def track(
     reference: Reference,
     environment: TrackingEnv | None = None,
     key: Array | None = None,
+    *,
+    at_rest: bool = False,
 ) -> tuple[Float[Array, "t n"], Float[Array, "t n"], Float[Array, "t n 3"]]:
     """Position errors (m), heading errors (rad) and commands of boats `e` in the environment's sea.
 
-    Boats start at the reference and measure without error, as in `simulate`; `key` draws the sea.
+    Boats start at the reference, with its velocity or `at_rest`, and measure without error, as in `simulate`; `key`
+    draws the sea.
     """
     environment, key = environment or TrackingEnv(), jax.random.key(0) if key is None else key
     given = GivenReference(**vars(replace(environment, sensor_noise=TrackingEnv.sensor_noise)))
@@ -62,7 +65,7 @@ def track(
     windows = jnp.stack([points[k : k + steps + 1] for k in range(PREVIEW + 1)], axis=1)
     windows = jnp.broadcast_to(windows[:, None], (steps + 1, count, PREVIEW + 1, 6))
     one, two = jax.random.split(key)
-    start = jnp.tile(points[0], (count, 1))
+    start = jnp.tile(points[0].at[3:].set(0.0) if at_rest else points[0], (count, 1))
     state = jax.vmap(given.reset)(jax.random.uniform(one, (count, given.reset_draws)))
     state = state._replace(boat=start, previous_pose=start[:, :3], e=e, window=windows[0])
 
@@ -129,15 +132,16 @@ def lower_metrics(policy: Policy, config: Config) -> list[Any]:
 def tracking_metrics(policy: Policy, config: Config) -> dict[str, Any]:
     """Errors on the paper's rectangle: five platforms, or the one that a policy was trained for.
 
-    In ideal conditions and, for a policy trained in another sea, also in that, under `sea`.
+    In ideal conditions from the reference's velocity and, under `rest`, from rest; for a policy trained in another sea
+    also in that, under `sea`.
     """
     boats, cases = _cases(config)
     found = {name: _metrics(policy, boats, *case) for name, case in cases.items()}
     return found.pop("ideal") | found
 
 
-def _cases(config: Config) -> tuple[dict[str, Any], dict[str, tuple[TrackingEnv, int]]]:
-    """Boats by name, and the environments for the evaluation, with the runs of each boat."""
+def _cases(config: Config) -> tuple[dict[str, Any], dict[str, tuple[TrackingEnv, int, bool]]]:
+    """Boats by name; the cases of the evaluation: environment, runs of each boat, and whether they start at rest."""
     center = config.environment.randomization.center
     sway = config.environment.randomization.sway
     boats = (
@@ -150,7 +154,8 @@ def _cases(config: Config) -> tuple[dict[str, Any], dict[str, tuple[TrackingEnv,
     # The training distribution has no effect here, and would cause a recompilation for each.
     environment = replace(config.environment, randomization=Randomization(sway=sway), thrusters=ThrusterModel())
     ideal = replace(environment, sea=Sea.ideal())
-    return boats, {"ideal": (ideal, 1)} | ({} if environment == ideal else {"sea": (environment, RUNS)})
+    cases = {"ideal": (ideal, 1, False), "rest": (ideal, 1, True)}
+    return boats, cases | ({} if environment == ideal else {"sea": (environment, RUNS, False)})
 
 
 def _pushed(e: Normalized) -> Normalized:
@@ -158,13 +163,15 @@ def _pushed(e: Normalized) -> Normalized:
     return e._replace(alpha_v=e.alpha_u / e.c_rv)
 
 
-def _inputs(boats: dict[str, Any], environment: TrackingEnv, runs: int) -> tuple[Array, TrackingEnv]:
-    return jnp.repeat(jnp.array(list(boats.values())), runs, axis=0), environment
+def _inputs(boats: dict[str, Any], environment: TrackingEnv, runs: int, at_rest: bool) -> tuple[Array, Any, bool]:
+    return jnp.repeat(jnp.array(list(boats.values())), runs, axis=0), environment, at_rest
 
 
-def _metrics(policy: Policy, boats: dict[str, Any], environment: TrackingEnv, runs: int) -> dict[str, Any]:
-    """Mean errors, |Δτ| and saturation, over all and for each boat."""
-    distance, turn, command = _track_rectangle(policy, *_inputs(boats, environment, runs))
+def _metrics(
+    policy: Policy, boats: dict[str, Any], environment: TrackingEnv, runs: int, at_rest: bool
+) -> dict[str, Any]:
+    """Mean errors, |Δτ| and saturation, over all and for each boat, with the position error of each of several runs."""
+    distance, turn, command = _track_rectangle(policy, *_inputs(boats, environment, runs, at_rest))
 
     def by_boat(values: Any) -> Any:
         return np.mean(values, axis=0).reshape(len(boats), runs, -1).mean(axis=(1, 2))
@@ -175,13 +182,18 @@ def _metrics(policy: Policy, boats: dict[str, Any], environment: TrackingEnv, ru
         "delta_tau": by_boat(np.abs(np.diff(command, axis=0))),
         "saturation": by_boat(np.abs(command) >= 1),
     }
+    each: dict[str, dict[str, Any]]
     each = {boat: {name: float(column[i]) for name, column in columns.items()} for i, boat in enumerate(boats)}
+    if runs > 1:
+        by_run = 100 * np.mean(distance, axis=0).reshape(len(boats), runs)
+        for boat, errors in zip(boats, by_run, strict=True):
+            each[boat]["runs_cm"] = errors.tolist()
     return {name: float(column.mean()) for name, column in columns.items()} | {"platforms": each}
 
 
 @eqx.filter_jit
-def _track_rectangle(policy: Policy, e: Array, environment: TrackingEnv) -> Any:
+def _track_rectangle(policy: Policy, e: Array, environment: TrackingEnv, at_rest: bool) -> Any:
     # TF32 rounds products to ten bits on a GPU: an error of 0.15 degrees for a recurrent policy.
     with jax.default_matmul_precision("highest"):
         rectangle = {} if environment.randomization.sway else LARGE_RECTANGLE
-        return track(policy, e, rounded_rectangle(**rectangle), environment)
+        return track(policy, e, rounded_rectangle(**rectangle), environment, at_rest=at_rest)
