@@ -78,13 +78,13 @@ class PPO:
 class Distillation:
     """Hyperparameters of Phase 2; the paper states the learning rates and the weight decay only."""
 
-    total_steps: int = 45_000_000
+    total_steps: int = 15_000_000
     """Environment steps."""
     num_envs: int = 1024
     """Environments."""
     rollout_steps: int = 32
     """Steps per environment in an iteration, through which the gradient flows."""
-    minibatches: int = 4
+    minibatches: int = 8
     """Gradient steps an iteration, each on its share of the environments."""
     learning_rate: float = 3e-4
     """Initial learning rate of AdamW."""
@@ -195,6 +195,10 @@ def paper(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
         raise InputError(f"vessel = {vessel!r}: method {method!r} is trained on all boats and takes none")
     environment = TrackingEnv(Sea.preset(sea), boats)
     config = Config(method, environment=environment, latent_size=1 if method == "sweep" else LATENT)  # type: ignore[arg-type]
+    if method in ("student", "student-mean-latent", "sweep"):
+        # Both phases within the paper's budget.
+        steps = config.ppo.total_steps - config.distillation.total_steps
+        config = replace(config, ppo=replace(config.ppo, total_steps=steps))
     if environment.sea == Sea.ideal():
         return config
     return replace(config, environment=replace(environment, sensor_noise=SENSOR_NOISE), scales=Scales(gain=100.0))
@@ -237,7 +241,7 @@ def apg(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
         config,
         recipe="apg",
         environment=replace(environment, privileged_sea=disturbed),
-        distillation=replace(config.distillation, total_steps=15_000_000, nll=0.1, **rates),
+        distillation=replace(config.distillation, minibatches=4, nll=0.1, **rates),
         apg=teacher,
         finetune=replace(teacher, **more, latent=1e-3, nll=5e-3, curriculum=False),
         latent_size=16 if disturbed else LATENT,
