@@ -1,5 +1,6 @@
 """Studies: the arithmetic of their tables, jobs that run once, and reports from stored results."""
 
+import dataclasses
 import json
 import re
 from typing import Any
@@ -16,6 +17,9 @@ from anyhull.learn.evaluate import track
 from anyhull.paper import PLATFORMS
 from anyhull.study import jobs, latent, results, tables, train_jobs
 from anyhull.study.convergence import monotone, scale_step, settling
+from anyhull.study.entries import LABELS, VARIANTS, by_seed, gather, spread
+from anyhull.study.field_tables import median_interval, paired
+from anyhull.study.ideal_tables import _phase_steps, comparisons
 from anyhull.study.jobs import JOBS, Job
 from anyhull.study.results import Result
 from anyhull.study.sweep import scaled
@@ -26,7 +30,9 @@ def metrics(position, heading=1.0, platforms=PLATFORMS):
     """Metrics of a policy, equal on every platform, in ideal conditions and in the sea."""
     one = {"position_cm": position, "heading_deg": heading, "delta_tau": 0.01, "saturation": 0.0}
     found = one | {"platforms": {name: dict(one) for name in platforms}}
-    return found | {"sea": found}
+    rest = found | {"platforms": {name: one | {"position_cm": 3 * position} for name in platforms}}
+    runs = {"runs_cm": [0.5 * position, position, 4 * position]}
+    return found | {"rest": rest, "sea": found | {"platforms": {name: one | runs for name in platforms}}}
 
 
 def result(job, data, seeds=2):
@@ -34,7 +40,8 @@ def result(job, data, seeds=2):
 
 
 def spread_of(mean):
-    return {"mean": mean, "std": 0.1, "within": 0.2, "most": 3 * mean, "median": mean}
+    each = [0.9 * mean, mean, 1.1 * mean]
+    return {"mean": mean, "std": 0.1, "within": 0.2, "most": 3 * mean, "median": mean, "each": each}
 
 
 @pytest.fixture
@@ -42,16 +49,18 @@ def stored(tmp_path):
     """A folder with a small made-up result of every job."""
     rows = {
         "ideal-student": ("student", "teacher", "student-mean-latent"),
+        "ideal-student-long": ("student-long", "teacher-long"),
+        **{f"ideal-{row}": (row,) for row in VARIANTS},
         "ideal-recurrent": ("recurrent",),
         "ideal-ppo-general": ("ppo-general",),
         "ideal-ppo-specific": ("ppo-specific",),
         "ideal-apg": ("our-student", "our-teacher", "our-adapter"),
-        "ideal-classic": ("mpc-paper", "mpc-tight", "pid"),
+        "ideal-classic": ("mpc-paper", "mpc-tight", "pid", "adaptive"),
         "field-student": ("student",),
         "field-apg": ("our-student", "our-teacher"),
         "field-ppo-general": ("ppo-general",),
         "field-ppo-specific": ("ppo-specific",),
-        "field-classic": ("mpc-field", "pid"),
+        "field-classic": ("mpc-field", "pid", "adaptive"),
     }
     for name in JOBS:
         data: dict[str, Any]
@@ -62,21 +71,22 @@ def stored(tmp_path):
             shares = [0.6, 0.3, *[0.1 / 7] * 7]
             lists = {key: [0.5] * 9 for key in ("from_latent", "from_estimate")}
             errors = {key: [1.0, 0.5, 0.3] for key in ("error_mean", "error_median")}
-            seed = {"shares": shares, "told_shares": shares} | lists | errors
+            seed = {"shares": shares, "told_shares": shares, "uniform_shares": shares} | lists | errors
             data = {"components": list(latent.COMPONENTS), "period": 0.1, "boats": 8, "seeds": [seed, seed]}
         elif name == "sweep":
             time = (0.1 * np.arange(150)).tolist()
             drop: dict[str, Any] = {key: time for key in ("time", "encoder", "adapter", "position_cm")}
-            drop |= {"scale": [1.0] * 100 + [0.3] * 50, "first": 0.5, "seconds": 1.2, "covered": 0.9}
+            drop |= {"scale": [1.0] * 100 + [0.3] * 50, "first": 0.5, "seconds": 1.2, "covered": 0.9, "adapted": 1.3}
+            drops = [{"when": 4.0, "corner": False, "adapted": None}, {"when": 9.0, "corner": True, "adapted": 0.6}]
             curve: dict[str, Any] = {key: [1.0, 2.0, 4.0] for key in ("scale", "encoder", "adapter", "adapter_std")}
-            data = {"vessel": "platform-b", "seeds": [curve | {"drop": drop}]}
+            data = {"vessel": "platform-b", "seeds": [curve | {"drop": drop, "drops": drops}]}
         else:
             names = ("estimated_position_cm", "estimated_heading_deg", "true_position_cm", "true_heading_deg")
             found = {key: spread_of(4.0) for key in names} | {
                 "delta_tau": 0.1,
                 "saturation": 0.05,
-                "arrived": 2,
-                "trials": 2,
+                "arrived": 3,
+                "trials": 3,
             }
             row = name.removeprefix("field-twin-")
             data = {"row": row, "platforms": {"platform-a": found, "platform-b": found}}
@@ -87,13 +97,13 @@ def stored(tmp_path):
 def test_a_table_averages_platforms_within_a_seed_and_then_seeds():
     # Seed 0: (1 + 3) / 2 = 2, seed 1: (2 + 6) / 2 = 4. Mean 3, sample deviation sqrt((1 + 1) / 1) = 1.4142.
     platforms = {"a": [{"x": 1.0}, {"x": 2.0}], "b": [{"x": 3.0}, {"x": 6.0}]}
-    assert tables.by_seed(platforms, "x") == [2.0, 4.0]
-    found = tables.spread(tables.by_seed(platforms, "x"))
+    assert by_seed(platforms, "x") == [2.0, 4.0]
+    found = spread(by_seed(platforms, "x"))
     assert found.mean == pytest.approx(3.0)
     assert found.std == pytest.approx(2**0.5)
     assert found.text() == "3.00 ± 1.41"
-    assert tables.spread([0.328]).text() == "0.33"  # one run has no deviation
-    assert tables.spread([0.00142]).text() == "0.0014"
+    assert spread([0.328]).text() == "0.33"  # one run has no deviation
+    assert spread([0.00142]).text() == "0.0014"
 
 
 def test_policies_for_one_vessel_each_make_one_row_on_all_vessels():
@@ -112,9 +122,50 @@ def test_policies_for_one_vessel_each_make_one_row_on_all_vessels():
 
 def test_ratios_are_of_means():
     # Ours 2.4 / 0.8 = 3.00; the paper's 1.49 / 0.84 = 1.77.
+    # From rest both are three times as large.
     rows = {"student": [metrics(0.8)], "ppo-general": [metrics(2.4)]}
-    table = tables.comparisons(tables.gather([result("ideal-student", {"rows": rows})]))[0]
-    assert table.rows[0][1:] == ("1.77", "3.00")
+    found = [result("ideal-student", {"rows": rows})]
+    table = comparisons(gather(found), gather(found, "rest"))[0]
+    assert table.rows[0][1:] == ("1.77", "3.00", "3.00")
+
+
+def test_the_median_of_twenty_trials_has_an_interval_of_order_statistics():
+    # Of 20 coins fewer than 6 show heads with probability 0.0207, fewer than 7 with 0.0577. So the sixth smallest and
+    # the sixth largest bound the median with at least 95 %: 2.1 % at either end.
+    values = [float(k) for k in range(1, 21)]
+    assert median_interval(values) == (6.0, 15.0)
+    assert median_interval([3.0, 1.0, 2.0]) == (1.0, 3.0)  # of three no interval has 95 %: all of them
+    # Shuffled by hand, in 20 000 samples of 20 from a skewed distribution the interval holds the median 2^-x = 1/2.
+    drawn = np.random.default_rng(0).exponential(size=(20_000, 20))
+    held = [low <= np.log(2) <= high for low, high in map(median_interval, drawn.tolist())]
+    assert 0.95 < np.mean(held) < 0.965
+
+
+def test_trials_with_the_same_draws_are_compared_in_pairs(stored):
+    found = jobs.load(stored)
+    path = results.path_of(stored, "field-twin-pid")
+    content = json.loads(path.read_text())
+    behind = content["data"]["platforms"]["platform-a"]["true_position_cm"]
+    behind["each"] = [value + 1.5 for value in behind["each"]]
+    path.write_text(json.dumps(content))
+    found = jobs.load(stored)
+    rows = {row[:2]: row[2:] for row in paired(found)[0].rows}
+    assert rows["Platform A", LABELS["pid"]] == ("+0.0 (+0.0 to +0.0)", "+1.5 (+1.5 to +1.5)")
+    assert rows["Platform B", LABELS["pid"]] == ("+0.0 (+0.0 to +0.0)", "+0.0 (+0.0 to +0.0)")
+    assert ("Platform A", LABELS["our-student"]) not in rows
+
+
+def test_the_papers_methods_have_the_papers_budget():
+    # 6e7 steps for both phases together, of 32 x 1024 steps an iteration; ours has phases of its own.
+    def budget(name, method, **more):
+        config = TrainJob(name, method, **more).configs(quick=False)[""]
+        return _phase_steps(dataclasses.asdict(config))
+
+    assert budget("a", "student") == [45_000_000, 15_000_000]
+    assert budget("b", "student", settings=jobs.LONG) == [60_000_000, 45_000_000]
+    for method in ("recurrent", "ppo-general"):
+        assert budget("c", method) == [60_000_000]
+    assert budget("d", "student", recipe="apg") == [2500 * 1024 * 32, 15_000_000, 3300 * 1024 * 32]
 
 
 def test_principal_components_and_readout_by_hand():
@@ -140,6 +191,9 @@ def test_monotonicity_and_settling_time_by_hand():
     reached, settled = settling(time, estimate, 10.0)
     assert reached == pytest.approx(0.2)
     assert settled == pytest.approx(2.1)
+    # About another value, 0.97, the band is narrower at its end, and 0.5 leaves it too. An end at 2 is never reached.
+    assert settling(time, estimate, 10.0, (0.0, 0.97))[1] == pytest.approx(2.1)
+    assert settling(time, estimate, 10.0, (0.0, 2.0)) == (np.inf, np.inf)
     assert scale_step({"time": [0.0, 0.1, 0.2], "scale": [1.0, 1.0, 0.3]}) == (0.2, 1.0, 0.3)
 
 
@@ -201,7 +255,7 @@ def test_the_report_names_every_row_and_is_self_contained(stored, tmp_path, caps
     arguments = ["study", "all", "--render", "--out", str(stored), "--markdown", str(text)]
     assert main(arguments) == 0
     page, markdown = (stored / "report.html").read_text(), text.read_text()
-    for label in tables.LABELS.values():
+    for label in LABELS.values():
         assert label in page
         assert label.replace("*", "\\*") in markdown
     for platform in PLATFORMS:

@@ -14,7 +14,7 @@ from anyhull.cli.train import Cache, display, no_output
 from anyhull.errors import InputError, unknown
 
 if TYPE_CHECKING:
-    from anyhull.study.tables import Table
+    from anyhull.study.entries import Table
 
 WIDE = 170
 """Columns of the widest table."""

@@ -27,9 +27,15 @@ class Summary:
     adapter_monotone: int
     adapter_reversal: float
     reached: str
-    """Time until the estimate first enters the band, s: median and range."""
+    """Time until the estimate first enters the band about its own end, s: median and range."""
     settled: str
-    """Settling time, s: median and range."""
+    """Settling time in that band, s: median and range."""
+    adapted: str
+    """Settling time in the band about the encoder's new value, s: median and range."""
+    adapted_straight: str
+    """The same for steps at other times of the lap, on its straights: median and quartiles over seeds and times."""
+    adapted_corner: str
+    """The same in its corners."""
     covered: float
     """Median fraction of the encoder's step that the estimate has covered at the end."""
 
@@ -39,6 +45,8 @@ def summary(seeds: Sequence[dict[str, Any]]) -> Summary:
     encoder, adapter = ([monotone(seed[which]) for seed in seeds] for which in ("encoder", "adapter"))
     drops = [seed["drop"] for seed in seeds]
     covered = [drop["covered"] for drop in drops if drop["covered"] is not None]
+    others = [other for seed in seeds for other in seed["drops"]]
+    straight, corner = ([o["adapted"] for o in others if o["corner"] is here] for here in (False, True))
     return Summary(
         sum(yes for yes, _ in encoder),
         max(reversal for _, reversal in encoder),
@@ -46,6 +54,9 @@ def summary(seeds: Sequence[dict[str, Any]]) -> Summary:
         max(reversal for _, reversal in adapter),
         _range([drop["first"] for drop in drops]),
         _range([drop["seconds"] for drop in drops]),
+        _range([drop["adapted"] for drop in drops]),
+        _quartiles(straight),
+        _quartiles(corner),
         float(np.median(covered)) if covered else math.nan,
     )
 
@@ -58,23 +69,35 @@ def monotone(values: Sequence[float]) -> tuple[bool, float]:
     return bool((steps > 0).all()), reversal
 
 
-def settling(time: Array, estimate: Array, when: float) -> tuple[float, float]:
+def settling(time: Array, estimate: Array, when: float, step: tuple[float, float] | None = None) -> tuple[float, float]:
     """Seconds from `when` until the estimate first enters its settling band, and until it stays inside.
 
-    The change is from the mean over the second before `when` to the mean over the last second.
+    The band is about the end of the `step`, by default from the estimate's mean over the second before `when` to that
+    over the last second. Infinite for an estimate that does not stay inside to the end.
     """
-    start = estimate[(time >= when - 1) & (time < when - 1e-9)].mean()
-    end = estimate[time >= time[-1] - 1].mean()
+    if step is None:
+        step = estimate[(time >= when - 1) & (time < when - 1e-9)].mean(), estimate[time >= time[-1] - 1].mean()
+    start, end = step
     outside = np.abs(estimate[time >= when - 1e-9] - end) > BAND * abs(end - start)
     reached = PERIOD * int(np.argmin(outside)) if not outside.all() else math.inf
     settled = PERIOD * (int(np.flatnonzero(outside)[-1]) + 1) if outside.any() else 0.0
-    return reached, settled
+    return reached, math.inf if outside[-1] else settled
 
 
 def scale_step(drop: dict[str, Any]) -> tuple[float, float, float]:
     """Time of the step of the scale in a run, s, and the scale before and after it."""
     before, after = drop["scale"][0], drop["scale"][-1]
     return drop["time"][next(i for i, s in enumerate(drop["scale"]) if s != before)], before, after
+
+
+def _quartiles(seconds: Sequence[float | None]) -> str:
+    """Median and quartiles, where None is never."""
+    if not seconds:
+        return ""
+    low, middle, high = np.sort([math.inf if value is None else value for value in seconds])[
+        [round(share * (len(seconds) - 1)) for share in (0.25, 0.5, 0.75)]
+    ]
+    return f"{middle:.1f} ({low:.1f} to {high:.1f})".replace("inf", "never")
 
 
 def _range(seconds: Sequence[float | None]) -> str:

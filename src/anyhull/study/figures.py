@@ -9,16 +9,23 @@ import numpy as np
 from anyhull import paper
 from anyhull.paper import FIELD_PLATFORMS
 from anyhull.study.convergence import scale_step
+from anyhull.study.entries import LABELS, Spread, by_seed, gather, name_of, published, trials
 from anyhull.study.results import Result
-from anyhull.study.tables import LABELS, READOUT, RECIPES, Spread, by_seed, gather, name_of, published, trials
-from anyhull.viz.plots import BLUE, GREY, INK, ORANGE, RED, legend_key, new_figure, style
+from anyhull.study.tables import READ_OUT, READOUT, RECIPES
+from anyhull.viz.plots import BLUE, GREY, INK, LINES, ORANGE, RED, legend_key, new_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-STYLES: tuple[dict[str, Any], ...] = ({"color": BLUE, "marker": "o"}, {"color": ORANGE, "marker": "s", "ls": "--"})
-"""Lines of the first and the second of two recipes."""
+STYLES: dict[str, dict[str, Any]] = {
+    "latent-ppo": {"color": BLUE, "marker": "o"},
+    "latent-raw": {"color": GREY, "marker": "^", "ls": ":"},
+    "latent-linear": {"color": INK, "marker": "v", "ls": "-."},
+    "latent-raw-linear": {"color": LINES[3], "marker": "x", "ls": ":"},
+    "latent-apg": {"color": ORANGE, "marker": "s", "ls": "--"},
+}
+"""Line of each recipe."""
 
 MARKERS: tuple[dict[str, Any], ...] = (
     {"color": BLUE, "marker": "o", "ms": 6, "mec": INK, "mew": 0.6},
@@ -50,6 +57,7 @@ def of(results: dict[str, Result]) -> list[Picture]:
     if found := by_study["latent"]:
         caption = "Share of the latent's variance in each principal component: mean and range over seeds."
         made.append(Picture("latent", "scree", caption, scree(found)))
+    if found := {name: by_study["latent"][name] for name in READ_OUT if name in by_study["latent"]}:
         caption = "R² on held-out boats of each component of e, read out of the latent z and of its estimate ẑ."
         made.append(Picture("latent", "readout", caption, readout(found)))
         caption = "Error of the adapter's estimate in percent of the latent's variance, against time since reset."
@@ -135,11 +143,14 @@ def _add_legend(figure: Figure, dot: str, tick: str) -> Figure:
 def scree(results: dict[str, Result]) -> Figure:
     """Shares of variance of the principal components."""
     figure, panel = _panel("principal component", "share of variance (%)")
-    for i, (name, result) in enumerate(results.items()):
+    found = {name: results[name] for name in RECIPES if name in results}
+    for i, (name, result) in enumerate(found.items()):
         shares = 100 * np.array([seed["shares"] for seed in result.data["seeds"]])
         place = np.arange(1, shares.shape[1] + 1) + (i - (len(results) - 1) / 2) * 0.14
         reach = np.stack([shares.mean(0) - shares.min(0), shares.max(0) - shares.mean(0)])
-        panel.errorbar(place, shares.mean(0), yerr=reach, capsize=2.5, label=RECIPES[name], lw=1.4, ms=6, **STYLES[i])
+        panel.errorbar(
+            place, shares.mean(0), yerr=reach, capsize=2.5, label=RECIPES[name], lw=1.4, ms=6, **STYLES[name]
+        )
     panel.plot([1, 2], paper.VARIANCE_SHARES, "D", color=RED, ms=8, mec=INK, label="the paper", zorder=5)
     panel.set_ylim(0, None)
     panel.legend(frameon=False)
@@ -171,14 +182,14 @@ def readout(results: dict[str, Result]) -> Figure:
 def estimate(results: dict[str, Result]) -> Figure:
     """Error of the estimate in time."""
     figure, panel = _panel("time since reset (s)", "|ẑ − z|² (% of the variance of z)")
-    for i, (name, result) in enumerate(results.items()):
+    for name, result in results.items():
         for key, label, width, fill in (("error_mean", "mean", 1.8, None), ("error_median", "median", 0.9, "white")):
             error = 100 * np.array([seed[key] for seed in result.data["seeds"]])
             time = result.data["period"] * np.arange(1, error.shape[1] + 1)
-            look = {**STYLES[i], "lw": width, "ms": 5, "markevery": max(1, len(time) // 10), "mfc": fill}
+            look = {**STYLES[name], "lw": width, "ms": 5, "markevery": max(1, len(time) // 10), "mfc": fill}
             panel.plot(time, error.mean(0), label=f"{RECIPES[name]}, {label} over boats", **look)
             if key == "error_mean" and len(error) > 1:
-                panel.fill_between(time, error.min(0), error.max(0), color=STYLES[i]["color"], alpha=0.2, lw=0)
+                panel.fill_between(time, error.min(0), error.max(0), color=STYLES[name]["color"], alpha=0.2, lw=0)
     panel.set_xlim(0, None)
     panel.set_ylim(0, None)
     panel.legend(frameon=False, fontsize=9)

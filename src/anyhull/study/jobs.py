@@ -43,6 +43,8 @@ class Job:
     policies: tuple[str, ...] = ()
     """Policies of seed 0 that it needs."""
     trains: bool = False
+    seeds: int = 0
+    """Training seeds, where they differ from the study's own number."""
 
     def missing(self, plan: Plan) -> str | None:
         """What the job needs and is not there, if anything."""
@@ -52,8 +54,8 @@ class Job:
         return next((f"needs {path}, which another job writes" for path in paths if not path.exists()), None)
 
 
-def _train(study: str, job: TrainJob) -> Job:
-    return Job(job.name, study, lambda plan: train_jobs.train(job, plan), LEARN, trains=True)
+def _train(study: str, job: TrainJob, seeds: int = 0) -> Job:
+    return Job(job.name, study, lambda plan: train_jobs.train(job, plan), LEARN, trains=True, seeds=seeds)
 
 
 def _simulate(name: str, study: str, run: Callable[[Plan], dict[str, Any]], packages: Any, *policies: str) -> Job:
@@ -78,6 +80,7 @@ def _sweep(plan: Plan) -> Findings:
 
 TWINS: dict[str, str | None] = {
     "mpc-field": None,
+    "adaptive": None,
     "pid": None,
     "our-student": "field",
     "student": "field-student",
@@ -87,30 +90,59 @@ TWINS: dict[str, str | None] = {
 """Rows of the sea trials in the twin, and the policy of each, with {} for the platform; None is a classical one."""
 
 
+LONG = ("ppo.total_steps=60000000", "distillation.total_steps=45000000")
+"""The student's budget where each phase has one of its own, 1.75 times the paper's."""
+
+PRINTED = ("scales.printed=true",)
+"""Observation and history as the paper prints them."""
+
+RAW, LINEAR = "environment.log_dynamics=false", "environment.randomization.spacing=linear"
+SAMPLINGS = {"raw": (RAW,), "linear": (LINEAR,), "raw-linear": (RAW, LINEAR)}
+"""What the encoder may be given instead: e unscaled, and boats drawn uniformly in their components."""
+
+FEW = 3
+"""Training seeds of the variants."""
+
+
 def _jobs() -> Iterator[Job]:
     rows = {"student": FINAL, "teacher": "teacher"}
     keep = {row: row for row in (*rows, MEAN_LATENT)}
     yield _train("ideal", TrainJob("ideal-student", "student", rows=rows, mean_latent=True, keep=keep))
+    rows = {"student-long": FINAL, "teacher-long": "teacher"}
+    yield _train("ideal", TrainJob("ideal-student-long", "student", rows=rows, settings=LONG))
     for method, vessels in (("recurrent", ()), ("ppo-general", ()), ("ppo-specific", PLATFORMS)):
         final, keep = {method: FINAL}, {method: method}
         yield _train("ideal", TrainJob(f"ideal-{method}", method, vessels=vessels, rows=final, keep=keep))
     rows = {"our-student": FINAL, "our-teacher": "teacher", "our-adapter": "adapter"}
     keep = {"our-student": "ideal", "our-teacher": "ideal-teacher"}
     yield _train("ideal", TrainJob("ideal-apg", "student", "apg", rows=rows, keep=keep))
-    yield _simulate("ideal-classic", "ideal", simulation_jobs.ideal, ("casadi",))
+    for method in ("student", "recurrent", "ppo-general"):
+        yield _variant(method, "printed", PRINTED)
+    for sampling, settings in SAMPLINGS.items():
+        yield _variant("student", sampling, settings)
+    yield _simulate("ideal-classic", "ideal", simulation_jobs.ideal, ("casadi", "daqp"))
     yield _latent("latent-ppo", "ideal-student", "student")
     yield _latent("latent-apg", "ideal-apg", "ideal")
+    for sampling in SAMPLINGS:
+        job = _latent(f"latent-{sampling}", f"ideal-student-{sampling}", f"student-{sampling}")
+        yield replace(job, seeds=FEW)
     yield Job("sweep", "sweep", _sweep, LEARN, trains=True)
     yield _train("field", _field("student"))
     rows, keep = {"our-student": FINAL, "our-teacher": "teacher"}, {"our-student": "field"}
     yield _train("field", TrainJob("field-apg", "student", "apg", "field", rows=rows, keep=keep))
     yield _train("field", _field("ppo-general"))
     yield _train("field", _field("ppo-specific", FIELD_PLATFORMS))
-    yield _simulate("field-classic", "field", simulation_jobs.field, ("casadi",))
+    yield _simulate("field-classic", "field", simulation_jobs.field, ("casadi", "daqp"))
     for row, name in TWINS.items():
         policies = dict.fromkeys(name.format(platform) for platform in FIELD_PLATFORMS) if name else {}
-        packages = ("daqp", "casadi") if row == "mpc-field" else ("daqp",)
+        packages = ("daqp", "casadi") if row in ("mpc-field", "adaptive") else ("daqp",)
         yield _simulate(f"field-twin-{row}", "field", simulation_jobs.twin(row, name), packages, *policies)
+
+
+def _variant(method: str, name: str, settings: tuple[str, ...]) -> Job:
+    row = f"{method}-{name}"
+    job = TrainJob(f"ideal-{row}", method, rows={row: FINAL}, keep={row: row}, settings=settings)
+    return _train("ideal", job, FEW)
 
 
 def _field(method: str, vessels: tuple[str, ...] = ()) -> TrainJob:
@@ -144,7 +176,7 @@ def run(jobs: Iterable[Job], plan: Plan) -> list[str]:
             skipped.append(job.name)
         else:
             plan.log(f"{job.name}: started")
-            result = _run(job, replace(plan, seeds=plan.seeds or SEEDS[job.study]))
+            result = _run(job, replace(plan, seeds=plan.seeds or job.seeds or SEEDS[job.study]))
             plan.log(f"{job.name}: finished in {result.seconds:.0f} s")
     return skipped
 

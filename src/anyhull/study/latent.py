@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import jax
 import numpy as np
 
 from anyhull.backend import Array
@@ -11,7 +13,7 @@ from anyhull.dynamics import PERIOD
 from anyhull.learn import checkpoints, evaluate
 from anyhull.learn.environment import TrackingEnv
 from anyhull.learn.policies import Student
-from anyhull.observation import PRIVILEGED
+from anyhull.observation import PRIVILEGED, scale_privileged
 from anyhull.study.train_jobs import Plan, seed_policies
 
 BOATS = 4096
@@ -47,15 +49,25 @@ def analyse(student: Student, environment: TrackingEnv, count: int, seconds: flo
     found = evaluate.estimates(student, environment, uniforms, round(seconds / PERIOD), key)
     privileged, z, estimates = (np.asarray(x, float) for x in found)
     error = ((estimates - z) ** 2).sum(axis=-1) / z.var(axis=0).sum()  # (steps, boats)
+    uniform = replace(environment, randomization=replace(environment.randomization, spacing="linear"))
     e = privileged[:, PRIVILEGED.e]
+    if not environment.log_dynamics:
+        e = scale_privileged(e)
     return {
         "shares": principal(z)[0].tolist(),
+        "uniform_shares": principal(latents(student, uniform, uniforms))[0].tolist(),
         "told_shares": principal(privileged)[0].tolist(),
         "from_latent": readout(z, e).tolist(),
         "from_estimate": readout(estimates[-1], e).tolist(),
         "error_mean": error.mean(axis=1).tolist(),
         "error_median": np.median(error, axis=1).tolist(),
     }
+
+
+def latents(student: Student, environment: TrackingEnv, uniforms: Any) -> Array:
+    """The teacher's latents of the boats that an environment draws by these numbers."""
+    privileged = jax.vmap(environment.privileged)(jax.vmap(environment.reset)(uniforms))
+    return np.asarray(student.teacher.latent(privileged), float)
 
 
 def principal(z: Array) -> tuple[Array, Array]:

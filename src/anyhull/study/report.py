@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from anyhull.files import atomic_write
 from anyhull.study import figures, tables
+from anyhull.study.entries import Table
 from anyhull.study.figures import Picture
 from anyhull.study.jobs import JOBS
 from anyhull.study.results import Result
-from anyhull.study.tables import Table
 from anyhull.viz.page import html_figure, html_page, html_table, inline
 
 TITLE = "anyhull: results beside the paper's"

@@ -29,32 +29,40 @@ RUNS = 20
 METRICS = ("position_cm", "heading_deg", "delta_tau", "saturation")
 
 CLASSICAL = CONTROLLERS | {"mpc-tight": CONTROLLERS["mpc"]}
-"""Controllers with a perfect model, by the row of the table."""
+"""Controllers that are not learned, by the row of the table."""
 
 
 def ideal(plan: Plan) -> dict[str, Any]:
-    """Rows of the classical controllers in ideal conditions, which are deterministic."""
-    return {"rows": {row: [_lap(plan, row, PLATFORMS, Sea.ideal())] for row in ("mpc-paper", "mpc-tight", "pid")}}
+    """Rows of the controllers that are not learned in ideal conditions, which are deterministic."""
+    rows = {}
+    for row in ("mpc-paper", "mpc-tight", "pid", "adaptive"):
+        laps = [_lap(plan, row, PLATFORMS, Sea.ideal(), at_rest=at_rest) for at_rest in (False, True)]
+        rows[row] = [laps[0] | {"rest": laps[1]}]
+    return {"rows": rows}
 
 
 def field(plan: Plan) -> dict[str, Any]:
-    """Rows of the classical controllers in the field sea, one entry a seed of the sea."""
+    """Rows of the controllers that are not learned in the field sea, one entry a seed of the sea."""
     seeds = range(FIRST_SEED, FIRST_SEED + (2 if plan.quick else RUNS))
     return {
         "rows": {
             row: [{"sea": _lap(plan, row, FIELD_PLATFORMS, Sea.field(), seed)} for seed in seeds]
-            for row in ("mpc-field", "pid")
+            for row in ("mpc-field", "adaptive", "pid")
         }
     }
 
 
-def _lap(plan: Plan, row: str, platforms: tuple[str, ...], sea: Sea, seed: int = 0) -> dict[str, Any]:
-    logs = {}
+def _lap(
+    plan: Plan, row: str, platforms: tuple[str, ...], sea: Sea, seed: int = 0, at_rest: bool = False
+) -> dict[str, Any]:
+    logs, path = {}, rounded_rectangle()
+    options: Any = {"seed": seed, "duration": 5.0 if plan.quick else None}
+    options["start"] = np.concatenate([path.at(0.0)[:3], np.zeros(3)]) if at_rest else None
     for name in platforms:
-        vessel, duration = Vessel.load(name), 5.0 if plan.quick else None
-        logs[name] = simulate(CLASSICAL[row](vessel), vessel, rounded_rectangle(), sea, seed=seed, duration=duration)
+        vessel = Vessel.load(name)
+        logs[name] = simulate(CLASSICAL[row](vessel), vessel, path, sea, **options)
     found = evaluate(logs)
-    plan.log(f"  {row}: {found['position_cm']:.4f} cm")
+    plan.log(f"  {row}{', from rest' * at_rest}: {found['position_cm']:.4f} cm")
     return found
 
 

@@ -16,6 +16,7 @@ from anyhull.hydrodynamics import Hydrodynamics
 from anyhull.learn import checkpoints, evaluate, trainer
 from anyhull.learn.environment import TrackingEnv
 from anyhull.learn.policies import Student
+from anyhull.log import Log
 from anyhull.observation import scale_privileged
 from anyhull.pilot import Pilot
 from anyhull.reference import rounded_rectangle
@@ -37,6 +38,9 @@ SECONDS, LAST = 20.0, 5.0
 DROP, WHEN, END = 0.3, 10.0, 15.0
 """The scale that 1.0 drops to, the time of the drop and the end of the run, s."""
 
+TIMES, AFTER = np.arange(4.0, 36.0), 10.0
+"""Times of the drop in other runs, and the length of those from there, s."""
+
 JOB = TrainJob("sweep", "sweep", vessels=(VESSEL,), rows={"sweep": FINAL}, keep={"sweep": "sweep"})
 
 
@@ -48,9 +52,11 @@ def study(plan: Plan) -> tuple[dict[str, Any], dict[str, Any], bool]:
     for i, path in enumerate(trainer.paths(plan.work / JOB.name, FINAL, plan.seeds, list(JOB.vessels))):
         student, its_config, _ = checkpoints.load_policy(path)
         assert isinstance(student, Student)
-        found = sweep(student, its_config.environment, scales, seconds) | {"drop": drop(student, Pilot.load(path))}
+        pilot = Pilot.load(path)
+        found = sweep(student, its_config.environment, scales, seconds) | {"drop": drop(student, pilot)}
+        found["drops"] = drops(student, pilot, TIMES[::10] if plan.quick else TIMES)
         seeds.append(found)
-        settled = found["drop"]["seconds"]
+        settled = found["drop"]["adapted"]
         plan.log(f"  seed {i}: encoder monotone: {monotone(found['encoder'])[0]}, settling time {settled:.1f} s")
     return data | {"vessel": VESSEL, "seeds": seeds}, config, resumed
 
@@ -81,16 +87,9 @@ def scaled(vessel: Vessel, s: float) -> Vessel:
 
 def drop(student: Student, pilot: Pilot) -> dict[str, Any]:
     """One run on the rectangle during which the scale of the boat drops, without notice to the student."""
-    vessel = Vessel.load(VESSEL)
-    lighter = scaled(vessel, DROP)
-    log = simulate(pilot, vessel, rounded_rectangle(), duration=END, vessel_change=(WHEN, lighter))
-    assert log.latent is not None
-    before, after = (
-        float(student.teacher.latent(jnp.asarray(scale_privileged(np.array(boat.normalized)), jnp.float32))[0])
-        for boat in (vessel, lighter)
-    )
-    estimate = np.asarray(log.latent[:, 0], float)
+    log, estimate, (before, after) = _dropped(student, pilot, WHEN, END)
     reached, settled = settling(log.time, estimate, WHEN)
+    adapted = settling(log.time, estimate, WHEN, (before, after))[1]
     return {
         "time": log.time.tolist(),
         "scale": np.where(log.time < WHEN - 1e-9, 1.0, DROP).tolist(),
@@ -99,5 +98,32 @@ def drop(student: Student, pilot: Pilot) -> dict[str, Any]:
         "position_cm": (100 * log.position_error).tolist(),
         "first": reached,
         "seconds": settled,
+        "adapted": adapted,
         "covered": (float(estimate[-1]) - before) / (after - before) if after != before else math.nan,
     }
+
+
+def drops(student: Student, pilot: Pilot, times: Array) -> list[dict[str, Any]]:
+    """Runs in which the scale drops at other times of the lap: whether in a corner, and the settling time.
+
+    Adaptation needs excitation: a straight side that is tracked well has hardly any.
+    """
+    found = []
+    for when in times.tolist():
+        log, estimate, step = _dropped(student, pilot, when, when + AFTER)
+        corner = bool(log.reference[round(when / PERIOD), 5] != 0.0)
+        found.append({"when": when, "corner": corner, "adapted": settling(log.time, estimate, when, step)[1]})
+    return found
+
+
+def _dropped(student: Student, pilot: Pilot, when: float, end: float) -> tuple[Log, Array, tuple[float, float]]:
+    """A run whose scale drops, the estimate in it, and the encoder's values before and after."""
+    vessel = Vessel.load(VESSEL)
+    lighter = scaled(vessel, DROP)
+    log = simulate(pilot, vessel, rounded_rectangle(), duration=end, vessel_change=(when, lighter))
+    assert log.latent is not None
+    before, after = (
+        float(student.teacher.latent(jnp.asarray(scale_privileged(np.array(boat.normalized)), jnp.float32))[0])
+        for boat in (vessel, lighter)
+    )
+    return log, np.asarray(log.latent[:, 0], float), (before, after)

@@ -61,6 +61,8 @@ class TrainJob:
     """Whether to add the row `MEAN_LATENT`."""
     keep: Mapping[str, str] = field(default_factory=dict)
     """Rows whose policy of seed 0 is stored, and its name, to which the vessel's is appended."""
+    settings: tuple[str, ...] = ()
+    """What differs from the preset, as in `ppo.total_steps=6e7`."""
 
     def configs(self, quick: bool) -> dict[str, Config]:
         """A config for each vessel, or under "" one for all boats; with `quick`, one that takes seconds."""
@@ -68,6 +70,8 @@ class TrainJob:
 
         preset = config.paper if self.recipe == "ppo" else config.apg
         found = {vessel: preset(self.method, self.sea, vessel or None) for vessel in self.vessels or ("",)}
+        for setting in self.settings:
+            found = {vessel: config.override(one, setting) for vessel, one in found.items()}
         return {vessel: tiny(one) if quick else one for vessel, one in found.items()}
 
 
@@ -134,10 +138,12 @@ def join_vessels(metrics: list[dict[str, Any]], vessels: tuple[str, ...]) -> lis
 
 def _join(metrics: list[dict[str, Any]], vessels: tuple[str, ...]) -> dict[str, Any]:
     own = [next(iter(one["platforms"].values())) for one in metrics]
-    joined: dict[str, Any] = {what: sum(one[what] for one in own) / len(own) for what in own[0]}
+    numbers = [what for what, value in own[0].items() if not isinstance(value, list)]
+    joined: dict[str, Any] = {what: sum(one[what] for one in own) / len(own) for what in numbers}
     joined["platforms"] = dict(zip(vessels, own, strict=True))
-    if "sea" in metrics[0]:
-        joined["sea"] = _join([one["sea"] for one in metrics], vessels)
+    for case in ("rest", "sea"):
+        if case in metrics[0]:
+            joined[case] = _join([one[case] for one in metrics], vessels)
     return joined
 
 

@@ -25,6 +25,8 @@ class Spread:
     """Maximum over time and trials."""
     median: float
     """Of the trials' means, robust against a single outlier."""
+    each: tuple[float, ...]
+    """The mean of each trial."""
 
 
 @dataclass(frozen=True)
@@ -74,4 +76,4 @@ def _spread(errors: Sequence[Array]) -> Spread:
     means = [float(error.mean()) for error in errors]
     within = float(np.mean([error.std() for error in errors]))
     most = float(max(error.max() for error in errors))
-    return Spread(float(np.mean(means)), float(np.std(means)), within, most, float(np.median(means)))
+    return Spread(float(np.mean(means)), float(np.std(means)), within, most, float(np.median(means)), tuple(means))
