@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from anyhull import paper
 from anyhull.backend import Array
 from anyhull.dynamics import PERIOD
 
@@ -38,6 +39,10 @@ class Summary:
     """The same in its corners."""
     covered: float
     """Median fraction of the encoder's step that the estimate has covered at the end."""
+    covered_then: str
+    """Percentage of the encoder's step that the estimate has covered after the paper's time: median and range."""
+    adapted_median: float
+    """Median of `adapted`, s; infinite if half of the seeds never settle."""
 
 
 def summary(seeds: Sequence[dict[str, Any]]) -> Summary:
@@ -58,7 +63,17 @@ def summary(seeds: Sequence[dict[str, Any]]) -> Summary:
         _quartiles(straight),
         _quartiles(corner),
         float(np.median(covered)) if covered else math.nan,
+        _range([100 * covered_after(drop, paper.ADAPTATION_TIME) for drop in drops], 0),
+        float(np.median([math.inf if drop["adapted"] is None else drop["adapted"] for drop in drops])),
     )
+
+
+def covered_after(drop: dict[str, Any], seconds: float) -> float:
+    """The fraction of the encoder's step that the estimate has covered a time after a step of the scale."""
+    time, adapter, encoder = (np.asarray(drop[name]) for name in ("time", "adapter", "encoder"))
+    when, *_ = scale_step(drop)
+    before = adapter[(time >= when - 1) & (time < when - 1e-9)].mean()
+    return float((adapter[np.searchsorted(time, when + seconds - 1e-9)] - before) / (encoder[-1] - before))
 
 
 def monotone(values: Sequence[float]) -> tuple[bool, float]:
@@ -100,6 +115,8 @@ def _quartiles(seconds: Sequence[float | None]) -> str:
     return f"{middle:.1f} ({low:.1f} to {high:.1f})".replace("inf", "never")
 
 
-def _range(seconds: Sequence[float | None]) -> str:
-    known = [value for value in seconds if value is not None]
-    return f"{np.median(known):.1f} ({min(known):.1f} to {max(known):.1f})" if known else "never"
+def _range(values: Sequence[float | None], digits: int = 1) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return "never"
+    return f"{np.median(known):.{digits}f} ({min(known):.{digits}f} to {max(known):.{digits}f})"

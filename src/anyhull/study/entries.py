@@ -14,7 +14,7 @@ from anyhull.vessel import Vessel
 from anyhull.viz.captions import METRICS
 
 LABELS = {
-    "mpc-paper": "MPC*, paper tuning",
+    "mpc-paper": "MPC*, fitted to the paper",
     "mpc-tight": "MPC*, tight tuning",
     "mpc-field": "MPC*, field tuning",
     "pid": "PID*",

@@ -32,7 +32,7 @@ from anyhull.viz.captions import IDEAL_CONDITIONS, METRICS
 
 
 def ideal(results: dict[str, Result]) -> list[Table]:
-    """The simulation table, its variants, the same for each platform, the paper's comparisons and the budgets."""
+    """The simulation table, its variants, the same for each platform, and the budgets."""
     entries, rest = gather(results.values()), gather(results.values(), "rest")
     main = [row for row in entries if row not in VARIANTS]
     columns = (
@@ -45,7 +45,7 @@ def ideal(results: dict[str, Result]) -> list[Table]:
         f"deviation over seeds. '{DELTA_TAU}' is the change of the normalized command from one control period to the "
         f"next, '{SATURATED}' the fraction of commands at an actuator limit, both from the reference's velocity.",
         PRIOR_KNOWLEDGE,
-        "The weights of the MPC's paper tuning were fitted to the paper's figure, so that row is no reproduction.",
+        "The weights of the MPC's tuning `paper` were fitted to the paper's figure, from the reference's velocity.",
         *warnings(results),
     )
     rows, numbers = _ideal_rows(main, entries, rest)
@@ -60,7 +60,7 @@ def ideal(results: dict[str, Result]) -> list[Table]:
             )
             title = f"Ideal conditions{start}, each platform: {METRICS[what]}"
             made.append(Table("ideal", title, ("", *map(name_of, PLATFORMS)), each))
-    return [*made, *comparisons(entries, rest), budgets(results)]
+    return [*made, budgets(results)]
 
 
 def _ideal_rows(names: Sequence[str], entries: Entries, rest: Entries) -> tuple[Any, Any]:
@@ -83,27 +83,6 @@ def _ideal_rows(names: Sequence[str], entries: Entries, rest: Entries) -> tuple[
 
 def _mean(platforms: dict[str, list[dict[str, float]]], platform: str, what: str) -> str:
     return spread([numbers[what] for numbers in platforms[platform]]).text() if platform in platforms else ""
-
-
-def comparisons(entries: Entries, rest: Entries) -> list[Table]:
-    """The paper's ratios of errors, by its figures and by ours, where both methods have results."""
-    rows = []
-    for what in ("position_cm", "heading_deg"):
-        for baseline in ("ppo-general", "student-mean-latent", "recurrent"):
-            if "student" in entries and baseline in entries:
-                theirs = getattr(paper.IDEAL[baseline], what) / getattr(paper.IDEAL["student"], what)
-                ours = [ratio(found, baseline, "student", what) for found in (entries, rest) if baseline in found]
-                metric = what.split("_")[0]
-                cells = (f"{value:.2f}" for value in (theirs, *ours))
-                rows.append((f"{LABELS[baseline]} over {LABELS['student']}, {metric}", *cells))
-    title = "Ratio of errors: baseline over student"
-    return [Table("ideal", title, ("", "the paper", "ours", "ours, from rest"), tuple(rows))] if rows else []
-
-
-def ratio(entries: Entries, one: str, other: str, what: str) -> float:
-    """Mean error of one row over that of another."""
-    first, second = (spread(by_seed(entries[row], what)).mean for row in (one, other))
-    return first / second
 
 
 def budgets(results: dict[str, Result]) -> Table:

@@ -20,6 +20,7 @@ from anyhull.viz.page import html_figure, html_page, html_table, inline
 TITLE = "anyhull: results beside the paper's"
 
 HEADINGS = {
+    "claims": "The paper's claims",
     "ideal": "Ideal conditions",
     "latent": "Content of the latent",
     "sweep": "One vessel scaled",
@@ -51,7 +52,7 @@ def write(results: dict[str, Result], page: Path, markdown: Path) -> None:
     sections = [
         Section(
             heading,
-            f"anyhull study {study}",
+            "anyhull study all --render" if study == "claims" else f"anyhull study {study}",
             [table for table in made if table.study == study],
             _comments(page.parent / "notes" / f"{study}.md"),
             [picture for picture in drawn if picture.study == study],
