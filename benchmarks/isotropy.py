@@ -20,7 +20,6 @@ from machine import describe, save
 from anyhull.hydrodynamics import Theta
 from anyhull.learn import checkpoints, trainer
 from anyhull.learn.config import Config, paper
-from anyhull.study.results import commit
 from anyhull.study.train_jobs import FINAL, tiny
 from anyhull.vessel import Vessel
 
@@ -69,8 +68,7 @@ def main() -> None:
         print(
             f"{name:40s} {np.mean(rows[name]['position_cm']):6.3f} cm  {np.mean(heading):6.2f}°  {np.round(heading, 2)}"
         )
-    about = {"machine": describe(), "commit": options.commit or commit(), "seeds": options.seeds}
-    save(options.json, about | {"rows": rows})
+    save(options.json, {"machine": describe(), "seeds": options.seeds, "rows": rows}, options.commit)
 
 
 if __name__ == "__main__":

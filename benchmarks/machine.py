@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from anyhull.files import atomic_write
-from anyhull.study.results import hardware, versions
+from anyhull.study.results import commit, hardware, versions
 
 
 def describe(*packages: str) -> dict[str, Any]:
@@ -16,8 +16,9 @@ def describe(*packages: str) -> dict[str, Any]:
     return hardware("jax" in packages) | versions(packages)
 
 
-def save(path: Path | None, results: dict[str, Any]) -> None:
-    """Write the results as JSON, if a path is given."""
+def save(path: Path | None, results: dict[str, Any], revision: str | None = None) -> None:
+    """Write the results and the commit, by default git's, as JSON, if a path is given."""
     if path:
+        results = results | {"commit": revision or commit()}
         with atomic_write(path) as temporary:
             temporary.write_text(json.dumps(results, indent=1) + "\n")

@@ -54,13 +54,16 @@ def field(runs: int) -> dict[str, Any]:
     seeds = range(FIRST_SEED, FIRST_SEED + runs)
     table: dict[str, Any] = {"seeds": [seeds[0], seeds[-1]]}
     for name, build in controllers.items():
-        rows = {}
+        rows, errors = {}, []
         for platform in PLATFORMS:
             vessel = Vessel.load(platform)
             controller = build(vessel)
             logs = [simulate(controller, vessel, rounded_rectangle(), Sea.field(), seed=seed) for seed in seeds]
             rows[platform] = summary(logs)
-        table[name] = with_mean(name, rows)
+            errors += [log.metrics().position_cm for log in logs]
+        # Where a few runs leave the path, they make the mean.
+        quartiles = {"quartiles_cm": np.percentile(errors, [25, 50, 75]).tolist()}
+        table[name] = with_mean(name, rows) | quartiles
     return table
 
 
