@@ -2,8 +2,8 @@
 
     python integration.py --json results/integration.json
 
-Moderate commands of incommensurate frequencies reach about 0.6 m/s, 0.3 m/s and 0.5 rad/s, as in tests/test_dynamics.py.
-Full commands are at the actuator limit on every axis at once. The largest difference of any state is in m, rad, m/s and
+Moderate commands of incommensurate frequencies reach about 0.6 m/s, 0.3 m/s and 0.5 rad/s, as in the tests. Full
+commands are at the actuator limit on every axis at once. The largest difference of any state is in m, rad, m/s and
 rad/s; that of the position in m.
 """
 
