@@ -58,10 +58,9 @@ def stored(tmp_path):
         "ideal-apg": ("our-student", "our-teacher", "our-adapter"),
         "ideal-classic": ("mpc-paper", "mpc-tight", "pid", "adaptive"),
         "field-student": ("student",),
-        "field-apg": ("our-student", "our-teacher"),
         "field-ppo-general": ("ppo-general",),
         "field-ppo-specific": ("ppo-specific",),
-        "field-classic": ("mpc-field", "pid", "adaptive"),
+        "field-classic": ("mpc-field", "pid", "adaptive", "our-student"),
     }
     for name in JOBS:
         data: dict[str, Any]

@@ -128,8 +128,6 @@ def _jobs() -> Iterator[Job]:
         yield replace(job, seeds=FEW)
     yield Job("sweep", "sweep", _sweep, LEARN, trains=True)
     yield _train("field", _field("student"))
-    rows, keep = {"our-student": FINAL, "our-teacher": "teacher"}, {"our-student": "field"}
-    yield _train("field", TrainJob("field-apg", "student", "apg", "field", rows=rows, keep=keep))
     yield _train("field", _field("ppo-general"))
     yield _train("field", _field("ppo-specific", FIELD_PLATFORMS))
     yield _simulate("field-classic", "field", simulation_jobs.field, ("casadi", "daqp"))

@@ -1,4 +1,4 @@
-"""Jobs that simulate one boat after another: classical controllers, and every controller in the sea-trial twin."""
+"""Jobs that simulate one boat after another: controllers that need no training, and all of them in the twin."""
 
 from __future__ import annotations
 
@@ -31,6 +31,9 @@ METRICS = ("position_cm", "heading_deg", "delta_tau", "saturation")
 CLASSICAL = CONTROLLERS | {"mpc-tight": CONTROLLERS["mpc"]}
 """Controllers that are not learned, by the row of the table."""
 
+SHIPPED = {"our-student": "field"}
+"""Rows of policies that ship."""
+
 
 def ideal(plan: Plan) -> dict[str, Any]:
     """Rows of the controllers that are not learned in ideal conditions, which are deterministic."""
@@ -42,12 +45,12 @@ def ideal(plan: Plan) -> dict[str, Any]:
 
 
 def field(plan: Plan) -> dict[str, Any]:
-    """Rows of the controllers that are not learned in the field sea, one entry a seed of the sea."""
+    """Rows of our shipped student and of the controllers that are not learned, one entry a seed of the field sea."""
     seeds = range(FIRST_SEED, FIRST_SEED + (2 if plan.quick else RUNS))
     return {
         "rows": {
             row: [{"sea": _lap(plan, row, FIELD_PLATFORMS, Sea.field(), seed)} for seed in seeds]
-            for row in ("mpc-field", "adaptive", "pid")
+            for row in ("mpc-field", "adaptive", "pid", "our-student")
         }
     }
 
@@ -60,7 +63,7 @@ def _lap(
     options["start"] = np.concatenate([path.at(0.0)[:3], np.zeros(3)]) if at_rest else None
     for name in platforms:
         vessel = Vessel.load(name)
-        logs[name] = simulate(CLASSICAL[row](vessel), vessel, path, sea, **options)
+        logs[name] = simulate(_controller(plan, row, SHIPPED.get(row), vessel), vessel, path, sea, **options)
     found = evaluate(logs)
     plan.log(f"  {row}{', from rest' * at_rest}: {found['position_cm']:.4f} cm")
     return found
