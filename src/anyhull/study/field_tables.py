@@ -46,10 +46,10 @@ def field(results: dict[str, Result]) -> list[Table]:
         return twin(results)
     columns = ("platform", "", POSITION, "median (quartiles)", HEADING, DELTA_TAU, SATURATED, "n")
     notes = (
-        "Wind and waves up to 10 % of the actuator limits, current up to 0.2 m/s, delay up to 200 ms. The paper's learned "
-        "methods: mean ± deviation over n training seeds, 20 runs each; the others, with our shipped student, over n "
-        "runs. Median and quartiles are of all runs, whose mean a few that leave the path can dominate. The paper has no "
-        "such table.",
+        "Wind and waves up to 10 % of the actuator limits, current up to 0.2 m/s, delay up to 200 ms. The paper's "
+        "learned methods: mean ± deviation over n training seeds, 20 runs each; the others, our shipped student among "
+        "them, over n runs. Median and quartiles are of all runs: a few that leave the path can make the mean. The "
+        "paper has no such table.",
         PRIOR_KNOWLEDGE,
         *warnings(results),
     )
