@@ -1,6 +1,7 @@
 """The deployed policy equals the trained network: the same numbers in NumPy, and the same tracking."""
 
 import json
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -46,7 +47,8 @@ def test_the_pilot_gives_the_networks_commands_to_1e_5(method, changes, tmp_path
         preset = config.override(preset, change)
     # The commands of new policies are close to zero, so the last layer is enlarged.
     policy = untrained(method, preset.scales)
-    head = getattr(policy, "teacher", policy).actor_critic.layers[-1]
+    acting: Any = getattr(policy, "teacher", policy)
+    head = acting.actor_critic.layers[-1]
     object.__setattr__(head, "weight", 30 * head.weight)
     path = checkpoints.save_policy(tmp_path / "policy.safetensors", policy, preset, {})
     pilot = Pilot.load(path, vessel)

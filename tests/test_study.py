@@ -15,12 +15,12 @@ from anyhull.cli import main
 from anyhull.learn import checkpoints, distillation, evaluate, ppo
 from anyhull.learn.evaluate import track
 from anyhull.paper import PLATFORMS
-from anyhull.study import jobs, latent, results, tables, train_jobs
+from anyhull.study import jobs, latent, results, train_jobs
 from anyhull.study.claims import claims
 from anyhull.study.convergence import covered_after, monotone, scale_step, settling
 from anyhull.study.entries import LABELS, VARIANTS, by_seed, spread
 from anyhull.study.field_tables import median_interval, paired
-from anyhull.study.ideal_tables import _phase_steps
+from anyhull.study.ideal_tables import _phase_steps, ideal
 from anyhull.study.jobs import JOBS, Job
 from anyhull.study.results import Result
 from anyhull.study.sweep import scaled
@@ -117,7 +117,7 @@ def test_policies_for_one_vessel_each_make_one_row_on_all_vessels():
     assert [seed["position_cm"] for seed in (one, two)] == [2.0, 4.0]
     assert two["sea"]["position_cm"] == 40.0
     found = result("ideal-ppo-specific", {"rows": {"ppo-specific": [one, two]}})
-    assert "(2 of 5 platforms)" in tables.ideal({found.job: found})[0].rows[0][0]
+    assert "(2 of 5 platforms)" in ideal({found.job: found})[0].rows[0][0]
 
 
 def held(*found):
@@ -321,8 +321,8 @@ def test_the_report_names_every_row_and_is_self_contained(stored, tmp_path, caps
     assert main([*arguments, "--json"]) == 0
     assert (stored / "report.html").read_bytes() == before
     document = json.loads(capsys.readouterr().out)
-    ideal = next(table for table in document["tables"] if table["study"] == "ideal")
-    assert ideal["numbers"][0]["position_cm"] == {"mean": 1.5, "std": pytest.approx(0.5**0.5)}
+    main_table = next(table for table in document["tables"] if table["study"] == "ideal")
+    assert main_table["numbers"][0]["position_cm"] == {"mean": 1.5, "std": pytest.approx(0.5**0.5)}
 
 
 def test_an_incomplete_study_can_be_shown(stored, capsys):
