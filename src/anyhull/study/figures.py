@@ -31,8 +31,9 @@ MARKERS: tuple[dict[str, Any], ...] = (
     {"color": BLUE, "marker": "o", "ms": 6, "mec": INK, "mew": 0.6},
     {"color": BLUE, "marker": "|", "ms": 9, "mec": BLUE, "mew": 1.2},
     {"color": ORANGE, "marker": "D", "ms": 6, "mec": INK, "mew": 0.6},
+    {"marker": "o", "ms": 6, "mfc": "none", "mec": BLUE, "mew": 1.4},
 )
-"""Markers of our mean, of our seeds or median, and of the paper's mean."""
+"""Markers of our mean, of our seeds or median, of the paper's mean, and of our mean from rest."""
 
 
 class Picture(NamedTuple):
@@ -51,7 +52,8 @@ def of(results: dict[str, Result]) -> list[Picture]:
     made = []
     if gather(by_study["ideal"].values()):
         caption = (
-            "Mean errors over five platforms in ideal conditions: seeds, their mean, the paper's mean ± deviation."
+            "Mean errors over five platforms in ideal conditions: from the reference's velocity, seeds and their mean; "
+            "from rest, their mean; the paper's mean ± deviation."
         )
         made.append(Picture("ideal", "ideal", caption, ideal(by_study["ideal"])))
     if found := by_study["latent"]:
@@ -78,15 +80,17 @@ def of(results: dict[str, Result]) -> list[Picture]:
 
 def ideal(results: dict[str, Result]) -> Figure:
     """Two panels, cm and degrees, one line for each row of the table."""
-    entries = gather(results.values())
+    entries, rest = gather(results.values()), gather(results.values(), "rest")
     names = list(entries)[::-1]
     figure, panels = _row_panels(names)
     for panel, what in zip(panels, ("position_cm", "heading_deg"), strict=True):
         for place, row in enumerate(names):
             seeds = by_seed(entries[row], what)
+            if row in rest:
+                panel.plot(np.mean(by_seed(rest[row], what)), place, ls="", **MARKERS[3])
             _draw_row(panel, place, float(np.mean(seeds)), seeds, published(paper.IDEAL.get(row), what))
         _finish_rows(panel, names, {"position_cm": "position error (cm)", "heading_deg": "heading error (°)"}[what])
-    return _add_legend(figure, "ours, mean", "ours, each seed")
+    return _add_legend(figure, "ours, mean", "ours, each seed", "the paper", "ours from rest, mean")
 
 
 def field(results: dict[str, Result]) -> Figure:
@@ -100,7 +104,7 @@ def field(results: dict[str, Result]) -> Figure:
             printed = published(paper.FIELD[platform].get(row), "position_cm")
             _draw_row(panel, place, position["mean"], [position["median"]], printed)
         _finish_rows(panel, names, f"{name_of(platform)}: position error (cm)")
-    return _add_legend(figure, "ours, mean over trials", "ours, median over trials")
+    return _add_legend(figure, "ours, mean over trials", "ours, median over trials", "the paper")
 
 
 def _row_panels(names: list[str]) -> tuple[Figure, Any]:
@@ -133,9 +137,9 @@ def _finish_rows(panel: Axes, names: list[str], unit: str) -> None:
     style(panel)
 
 
-def _add_legend(figure: Figure, dot: str, tick: str) -> Figure:
-    keys = [legend_key(**marker, ls="") for marker in MARKERS]
-    figure.legend(keys, (dot, tick, "the paper"), loc="upper right", ncols=3, frameon=False, fontsize=9)
+def _add_legend(figure: Figure, *labels: str) -> Figure:
+    keys = [legend_key(**marker, ls="") for marker in MARKERS[: len(labels)]]
+    figure.legend(keys, labels, loc="upper right", ncols=len(labels), frameon=False, fontsize=9)
     figure.tight_layout(rect=(0, 0, 1, 1 - 0.35 / figure.get_figheight()))
     return figure
 
