@@ -37,12 +37,18 @@ def readme() -> Iterator[str]:
 def results() -> Iterator[Row]:
     students, adaptive = benchmark("students")["field"], benchmark("adaptive")["field"]["adaptive"]
     for label, job, name, digits, sea in (
-        ("MPC with a perfect model, best tuning for each sea", "classic", "mpc-tight", (4, 3), students["mpc field"]),
-        ("Adaptive, zero-shot: identifies the boat, plans with it", "classic", "adaptive", (3, 3), adaptive),
+        ("MPC with a perfect model, tuned for each sea", "classic", "mpc-tight", (4, 3), students["mpc field"]),
+        ("[Adaptive](docs/adaptive.md), zero-shot: identifies, then plans", "classic", "adaptive", (3, 3), adaptive),
         ("Student, zero-shot (`ideal`, `field`)", "apg", "our-student", (2, 2), students["student field"]),
-        (f"Student, zero-shot, {of_paper('student')}", "student", "student", (2, 1), students["student by ppo"]),
         (
-            f"PPO without adaptation, {of_paper('ppo-general')}",
+            f"Student by the paper's recipe {of_paper('student')}",
+            "student",
+            "student",
+            (2, 1),
+            students["student by ppo"],
+        ),
+        (
+            f"PPO without adaptation {of_paper('ppo-general')}",
             "ppo-general",
             "ppo-general",
             (2, 1),
@@ -59,9 +65,9 @@ def results() -> Iterator[Row]:
 
 
 def of_paper(name: str) -> str:
-    """The paper's recipe, with the errors that the paper prints."""
+    """The errors that the paper prints."""
     printed = IDEAL[name]
-    return f"the paper's recipe (the paper: {printed.position_cm:.2f} cm, {printed.heading_deg:.2f}°)"
+    return f"(the paper: {printed.position_cm:.2f} cm, {printed.heading_deg:.2f}°)"
 
 
 def ideal(job: str, name: str, what: str, digits: int) -> str:
