@@ -67,9 +67,6 @@ UNRECORDED = {
     Key("docs/notes/training.md", "Constant heading bias", "teacher"): TRIED,
     Key("docs/notes/training.md", "Scaling of the adapter's history", "teacher, cm"): TRIED,
     Key("docs/notes/training.md", "Scaling of the adapter's history", "history"): TRIED,
-    Key("docs/notes/training.md", "Scaling of the adapter's history", "ten seeds"): (
-        "studies of version 0.1; their records have been replaced by later runs of the study"
-    ),
     Key("docs/notes/training.md", "Variants of Phase 2", "variant"): TRIED,
     Key("docs/notes/training.md", "Analytic policy gradients (APG)", "policy"): TRIED,
     Key("docs/notes/training.md", "Field sea", "policy"): TRIED,

@@ -13,10 +13,10 @@ from figures import ROOT, Key, Table, changed, has_number, line, loose, pages, p
 from figures_boat import BOAT
 from figures_control import CONTROL
 from figures_lists import SETTINGS, UNRECORDED
-from figures_readme import PLAIN, README, readme
 from figures_speed import SPEED
+from figures_study import PLAIN, STUDY, readme
 
-MEASURED = {**README, **CONTROL, **BOAT, **SPEED}
+MEASURED = {**STUDY, **CONTROL, **BOAT, **SPEED}
 TEXTS = {page: (ROOT / page).read_text(encoding="utf-8") for page in pages()}
 TABLES = {table.key: table for page, text in TEXTS.items() for table in tables(page, text)}
 NUMBERED = {key for key, table in TABLES.items() if any(has_number(row) for row in table.rows)}
