@@ -76,6 +76,13 @@ def test_a_policy_comes_back_bit_for_bit_with_its_config(method, tmp_path):
     assert {"anyhull", "jax", "equinox", "optax", "python", "device"} == about["versions"].keys()
 
 
+@pytest.mark.parametrize("name", policy_file.shipped())
+def test_every_shipped_policy_can_be_loaded_into_jax(name):
+    policy, _, about = checkpoints.load_policy(policy_file.shipped()[name])
+    assert type(policy) in METHODS.values()
+    assert about["metrics"]["position_cm"] > 0
+
+
 def test_tensors_are_named_by_their_place(student):
     names = load_file(str(student)).keys()
     assert {"teacher.actor_critic.layers.0.weight", "teacher.actor_critic.log_std", "adapter.cell.weight_ih"} <= names

@@ -16,11 +16,12 @@ from anyhull.learn import checkpoints, distillation, evaluate, ppo
 from anyhull.learn.evaluate import track
 from anyhull.paper import PLATFORMS
 from anyhull.study import jobs, latent, results, train_jobs
+from anyhull.study.budgets import phase_steps
 from anyhull.study.claims import claims
 from anyhull.study.convergence import covered_after, monotone, scale_step, settling
 from anyhull.study.entries import LABELS, VARIANTS, by_seed, spread
 from anyhull.study.field_tables import median_interval, paired
-from anyhull.study.ideal_tables import _phase_steps, ideal
+from anyhull.study.ideal_tables import ideal
 from anyhull.study.jobs import JOBS, Job
 from anyhull.study.results import Result
 from anyhull.study.sweep import scaled
@@ -125,54 +126,96 @@ def held(*found):
     return {row[0]: row[1:] for table in claims({one.job: one for one in found}) for row in table.rows}
 
 
+def of_seeds(mean, deviation, count=10, **more):
+    """Metrics of seeds with this mean and sample deviation of the position error, in cm."""
+    sign = np.tile([1.0, -1.0], count // 2) * np.sqrt((count - 1) / count)
+    return [metrics(float(mean + deviation * one), **more) for one in sign]
+
+
 def test_a_claim_of_the_paper_is_judged_for_each_start_of_the_lap():
-    # Position: 0.8 cm at the reference's velocity, three times as much from rest, 2.40. The paper's 0.84 ± 0.11 is
-    # within two deviations of the first alone. Of PPO (general), 1.6, it is half and so below the paper's 0.84 / 1.49;
-    # heading has the ratio 1.
-    rows = {"student": [metrics(0.79), metrics(0.81)], "ppo-general": [metrics(1.59), metrics(1.61)]}
-    rows |= {"teacher": [metrics(0.84), metrics(0.86)], "student-mean-latent": [metrics(1.5), metrics(1.52)]}
+    # From rest the position errors are three times those from the reference's velocity (`metrics`). The paper has
+    # 0.84 ± 0.11 of ten seeds. Two standard errors of 0.11 and 0.05 are 2 sqrt((0.0121 + 0.0025) / 10) = 0.0764, and
+    # 0.005 is rounding: 0.92 agrees and 0.93 does not.
+    for mean, agrees in ((0.92, "from its velocity"), (0.93, "no")):
+        found = held(result("ideal-student", {"rows": {"student": of_seeds(mean, 0.05)}}))
+        cells = ("0.84 ± 0.11 cm", f"{3 * mean:.2f} ± 0.15 cm", f"{mean:.2f} ± 0.05 cm", agrees)
+        assert found["Student: position error"] == cells
+    assert not any("MPC" in claim or "over" in claim for claim in found)  # these have no results here
+
+
+def test_ratios_and_the_order_of_methods_are_judged_by_standard_errors():
+    # 0.8 / 1.6 = 0.50. Its standard error is 0.5 sqrt(0.0025 + 0.0025) / sqrt(10) = 0.0112 for deviations of 5 %; that
+    # of the paper's 0.84 / 1.49 = 0.564 is 0.564 sqrt(0.1310² + 0.0671²) / sqrt(10) = 0.0262. Twice both together is
+    # 0.0570, with rounding 0.0620: 0.0638 is more. With deviations of 10 % it is 0.0668.
+    for share, agrees in ((0.05, "no"), (0.1, "yes")):
+        rows = {"student": of_seeds(0.8, share * 0.8), "ppo-general": of_seeds(1.6, share * 1.6)}
+        found = held(result("ideal-student", {"rows": rows}))
+        assert found["Student's position error over that of PPO (general)"] == ("0.56", "0.50", "0.50", agrees)
+    # The mean latent, which the paper has last, is 0.1 ahead of PPO (general) at a standard error of 0.0224; the
+    # teacher is 0.01 ahead of the student, at the same, which is chance.
+    rows |= {"teacher": of_seeds(0.79, 0.05), "student": of_seeds(0.8, 0.05)}
+    rows |= {"student-mean-latent": of_seeds(1.5, 0.05), "ppo-general": of_seeds(1.6, 0.05)}
     found = held(result("ideal-student", {"rows": rows}))
-    start = "from its velocity"
-    assert found["Student: position error"] == ("0.84 ± 0.11 cm", "2.40 ± 0.04 cm", "0.80 ± 0.01 cm", start)
-    assert found["Student over PPO (general): position"] == ("0.56", "0.50", "0.50", "yes")
-    assert found["Student over PPO (general): heading"] == ("0.45", "1.00", "1.00", "no")
-    # 0.05 cm ahead of the teacher, as in the paper. The mean latent, which the paper has last, is 0.09 cm ahead of PPO
-    # (general), at a standard error of 0.014.
-    assert found["Student over Teacher†, level: position"][-1] == "yes"
     order = ("as above", *["Student avg. z ahead of PPO (general)"] * 2, "no")
     assert found["order of the learned methods by position"] == order
-    # 0.8 / 1.51 is above a half. MPC and recurrent have no results here.
-    assert found["Student over Student avg. z, below half: position"][1:] == ("0.53", "0.53", "no")
-    assert not any("MPC" in claim or "Recurrent" in claim for claim in found)
 
 
-@pytest.mark.parametrize(("shift", "ahead"), [(1.0, "yes"), (0.0, "no"), (-1.0, "no")])
-def test_in_the_twin_a_difference_counts_if_its_interval_excludes_zero(shift, ahead):
-    def trial(row, errors):
-        errors = {"each": errors}
-        one = {"estimated_position_cm": errors, "true_position_cm": errors}
+def test_a_fitted_row_and_a_start_that_was_not_run_are_called_so():
+    once = {"rows": {"mpc-paper": [metrics(0.33)], "mpc-tight": [metrics(0.1)], "student": of_seeds(0.2, 0.02)}}
+    assert held(result("ideal-classic", once))["MPC*, fitted to the paper: position error"][-1] == "fitted"
+    assert held(result("ideal-classic", once))["smallest position error"][-1] == "yes"
+    once["rows"]["mpc-tight"] = [metrics(0.3)]
+    assert held(result("ideal-classic", once))["smallest position error"][-1] == "no"
+    for seed in once["rows"]["student"]:
+        del seed["rest"]
+    cells = held(result("ideal-classic", once))["Student: position error"]
+    assert cells == ("0.84 ± 0.11 cm", "", "0.20 ± 0.02 cm", "no; from rest not run")
+
+
+@pytest.mark.parametrize(("shift", "where"), [(1.0, "ahead"), (0.0, "level"), (-1.0, "behind")])
+def test_in_the_twin_a_difference_counts_if_its_interval_excludes_zero(shift, where):
+    def trial(row, errors, true=None):
+        one = {"estimated_position_cm": {"each": errors}, "true_position_cm": {"each": true or errors}}
         return result(f"field-twin-{row}", {"row": row, "platforms": dict.fromkeys(PLATFORMS[:2], one)})
 
     errors = [3.0 + 0.1 * k for k in range(20)]
     others = [value + shift + 0.01 * (-1) ** k for k, value in enumerate(errors)]
-    found = held(trial("student", errors), trial("ppo-general", others), trial("mpc-field", others))
+    found = held(trial("student", errors), trial("ppo-general", others), trial("mpc-field", others, errors))
     cells = found["Platform A: Student ahead of PPO (general)"]
-    assert cells[0] == "4.0, 5.6 cm"
-    assert cells[-1] == ahead
-    assert (
-        cells[1] == cells[2] == f"4.0, {4.0 + shift:.1f} cm ({shift:+.1f}, {shift - 0.01:+.1f} to {shift + 0.01:+.1f})"
-    )
-    assert found["Platform A: Student not behind MPC*"][-1] == ("no" if shift < 0 else "yes")
+    assert cells[0] == "4.0, 5.6 cm (-29 %)"
+    assert cells[1].endswith(f"{shift:+.2f} ({shift - 0.01:+.2f} to {shift + 0.01:+.2f}), {where}")
+    assert cells[-1] == ("yes" if where == "ahead" else "no")
+    # The true errors are the same as the MPC's: level.
+    word = found["Platform A: Student level with MPC*, or ahead"][-1]
+    assert word == ("true" if where == "behind" else "yes")
+
+
+@pytest.mark.parametrize(("both", "word"), [(0.91, "yes"), (0.58, "no")])
+def test_the_claims_on_latent_and_adaptation(both, word):
+    shares = [[both - 0.3 + off, 0.3, 1 - both - off] for off in (0.01, -0.01)]
+    latents = result("latent-ppo", {"seeds": [{"shares": one} for one in shares]})
+    assert held(latents)["share of the latent's variance in two principal components"][-1] == word
+    time = (0.1 * np.arange(150)).tolist()
+    scale = [1.0] * 100 + [0.3] * 50
+    drop: dict[str, Any] = {"time": time, "scale": scale, "encoder": scale, "adapter": scale, "first": 0.1}
+    for settled, says in ((1.0, "yes"), (1.1, "no"), (None, "no")):
+        drop |= {"seconds": 1.0, "adapted": settled, "covered": 1.0}
+        seed = {"encoder": [1.0, 2.0], "adapter": [1.0, 2.0], "drop": drop, "drops": []}
+        found = held(result("sweep", {"seeds": [seed, seed]}))
+        assert found["z₀ and ẑ₀ monotone in the scale"] == ("yes", "2 of 2 seeds", "yes")
+        cells = found["ẑ₀ converges after the scale drops"]
+        assert cells[-1] == says
+        assert ("never" in cells[1]) == (settled is None)
 
 
 def test_the_estimate_has_covered_part_of_the_step_after_a_second():
-    # The encoder steps from 1 to 0; the estimate, at 0.9 before, falls by 0.3 in the first second.
+    # The encoder steps from 1 to 0. The estimate, 0.9 before, has 0.6 a second later and 0.75 after half a second.
     time = 0.1 * np.arange(150)
     adapter = np.where(time < 10, 0.9, 0.9 - 0.3 * np.minimum(time - 10, 1))
     encoder = np.where(time < 10, 1.0, 0.0)
     drop = {"time": time, "adapter": adapter, "encoder": encoder, "scale": np.where(time < 10, 1.0, 0.3)}
-    assert covered_after(drop, 1.0) == pytest.approx(0.3 / 0.9)
-    assert covered_after(drop, 0.5) == pytest.approx(0.15 / 0.9)
+    assert covered_after(drop, 1.0) == pytest.approx(0.4)
+    assert covered_after(drop, 0.5) == pytest.approx(0.25)
 
 
 def test_the_median_of_twenty_trials_has_an_interval_of_order_statistics():
@@ -181,14 +224,13 @@ def test_the_median_of_twenty_trials_has_an_interval_of_order_statistics():
     values = [float(k) for k in range(1, 21)]
     assert median_interval(values) == (6.0, 15.0)
     assert median_interval([3.0, 1.0, 2.0]) == (1.0, 3.0)  # of three no interval has 95 %: all of them
-    # Shuffled by hand, in 20 000 samples of 20 from a skewed distribution the interval holds the median 2^-x = 1/2.
+    # In 20 000 samples of 20 from a skewed distribution the interval holds the median 2^-x = 1/2.
     drawn = np.random.default_rng(0).exponential(size=(20_000, 20))
     held = [low <= np.log(2) <= high for low, high in map(median_interval, drawn.tolist())]
     assert 0.95 < np.mean(held) < 0.965
 
 
 def test_trials_with_the_same_draws_are_compared_in_pairs(stored):
-    found = jobs.load(stored)
     path = results.path_of(stored, "field-twin-pid")
     content = json.loads(path.read_text())
     behind = content["data"]["platforms"]["platform-a"]["true_position_cm"]
@@ -196,7 +238,7 @@ def test_trials_with_the_same_draws_are_compared_in_pairs(stored):
     path.write_text(json.dumps(content))
     found = jobs.load(stored)
     rows = {row[:2]: row[2:] for row in paired(found)[0].rows}
-    assert rows["Platform A", LABELS["pid"]] == ("+0.0 (+0.0 to +0.0)", "+1.5 (+1.5 to +1.5)")
+    assert rows["Platform A", LABELS["pid"]] == ("+0.00 (+0.00 to +0.00)", "+1.50 (+1.50 to +1.50)")
     assert rows["Platform B", LABELS["pid"]] == ("+0.0 (+0.0 to +0.0)", "+0.0 (+0.0 to +0.0)")
     assert ("Platform A", LABELS["our-student"]) not in rows
 
@@ -205,7 +247,7 @@ def test_the_papers_methods_have_the_papers_budget():
     # 6e7 steps for both phases together, of 32 x 1024 steps an iteration; ours has phases of its own.
     def budget(name, method, **more):
         config = TrainJob(name, method, **more).configs(quick=False)[""]
-        return _phase_steps(dataclasses.asdict(config))
+        return phase_steps(dataclasses.asdict(config))
 
     assert budget("a", "student") == [45_000_000, 15_000_000]
     assert budget("b", "student", settings=jobs.LONG) == [60_000_000, 45_000_000]

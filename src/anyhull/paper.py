@@ -60,6 +60,9 @@ FIELD = {
 }
 """Field experiments; the deviation is over time."""
 
+SEEDS = 10
+"""Training seeds of the table in ideal conditions."""
+
 VARIANCE_SHARES = (63.7, 27.3)
 """Share of the latent's variance in its first two principal components, percent."""
 

@@ -77,7 +77,7 @@ TUNINGS = {
     "paper": Tuning(q=(100.0, 100.0, 200.0, 1.0, 1.0, 1.0), r=1.0),
     "field": Tuning(q=(100.0, 100.0, 170.0, 5.9, 5.9, 28.0), r=0.2, rate=0.66, delay=1, observer=0.13),
 }
-"""`tight` has the lowest error with a perfect model; `paper` reproduces the paper's simulation study; `field` is the
+"""`tight` has the lowest error with a perfect model; `paper` was fitted to the paper's simulation study; `field` is the
 best of `benchmarks/field_mpc.py` for wind, current and a delay of 0 to 200 ms."""
 
 UNDER_ACTUATED = {

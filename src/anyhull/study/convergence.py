@@ -41,8 +41,8 @@ class Summary:
     """Median fraction of the encoder's step that the estimate has covered at the end."""
     covered_then: str
     """Percentage of the encoder's step that the estimate has covered after the paper's time: median and range."""
-    adapted_median: float
-    """Median of `adapted`, s; infinite if half of the seeds never settle."""
+    fastest: float
+    """The shortest settling time of any seed, s."""
 
 
 def summary(seeds: Sequence[dict[str, Any]]) -> Summary:
@@ -64,7 +64,7 @@ def summary(seeds: Sequence[dict[str, Any]]) -> Summary:
         _quartiles(corner),
         float(np.median(covered)) if covered else math.nan,
         _range([100 * covered_after(drop, paper.ADAPTATION_TIME) for drop in drops], 0),
-        float(np.median([math.inf if drop["adapted"] is None else drop["adapted"] for drop in drops])),
+        min(math.inf if drop["adapted"] is None else drop["adapted"] for drop in drops),
     )
 
 
@@ -72,8 +72,7 @@ def covered_after(drop: dict[str, Any], seconds: float) -> float:
     """The fraction of the encoder's step that the estimate has covered a time after a step of the scale."""
     time, adapter, encoder = (np.asarray(drop[name]) for name in ("time", "adapter", "encoder"))
     when, *_ = scale_step(drop)
-    before = adapter[(time >= when - 1) & (time < when - 1e-9)].mean()
-    return float((adapter[np.searchsorted(time, when + seconds - 1e-9)] - before) / (encoder[-1] - before))
+    return float((adapter[np.searchsorted(time, when + seconds - 1e-9)] - encoder[0]) / (encoder[-1] - encoder[0]))
 
 
 def monotone(values: Sequence[float]) -> tuple[bool, float]:
@@ -106,17 +105,18 @@ def scale_step(drop: dict[str, Any]) -> tuple[float, float, float]:
 
 
 def _quartiles(seconds: Sequence[float | None]) -> str:
-    """Median and quartiles, where None is never."""
-    if not seconds:
-        return ""
-    low, middle, high = np.sort([math.inf if value is None else value for value in seconds])[
-        [round(share * (len(seconds) - 1)) for share in (0.25, 0.5, 0.75)]
-    ]
-    return f"{middle:.1f} ({low:.1f} to {high:.1f})".replace("inf", "never")
+    """Median and quartiles of times, the nearest of them, where None is never."""
+    return _three(seconds, (0.25, 0.5, 0.75))
 
 
 def _range(values: Sequence[float | None], digits: int = 1) -> str:
-    known = [value for value in values if value is not None]
-    if not known:
-        return "never"
-    return f"{np.median(known):.{digits}f} ({min(known):.{digits}f} to {max(known):.{digits}f})"
+    """Median and range."""
+    return _three(values, (0.0, 0.5, 1.0), digits)
+
+
+def _three(values: Sequence[float | None], shares: tuple[float, float, float], digits: int = 1) -> str:
+    if not values:
+        return ""
+    ordered = sorted(math.inf if value is None else value for value in values)
+    low, middle, high = (f"{ordered[round(share * (len(ordered) - 1))]:.{digits}f}" for share in shares)
+    return f"{middle} ({low} to {high})".replace("inf", "never")

@@ -112,7 +112,7 @@ def paired(results: dict[str, Result], base: str = "our-student") -> list[Table]
                     zip(found[row][platform][what]["each"], found[base][platform][what]["each"], strict=True)
                     for what in ("estimated_position_cm", "true_position_cm")
                 )
-                behind = (_median([other - ours for other, ours in pair], "+") for pair in pairs)
+                behind = (_median([other - ours for other, ours in pair], "+.2f") for pair in pairs)
                 rows.append((name_of(platform), LABELS[row], *behind))
     columns = ("platform", "", "estimated, cm", "true, cm")
     note = (
@@ -124,10 +124,10 @@ def paired(results: dict[str, Result], base: str = "our-student") -> list[Table]
     )
 
 
-def _median(values: Sequence[float], sign: str = "") -> str:
+def _median(values: Sequence[float], form: str = ".1f") -> str:
     """As in 2.1 (2.0 to 2.4)."""
     low, high = median_interval(values)
-    return f"{np.median(values):{sign}.1f} ({low:{sign}.1f} to {high:{sign}.1f})"
+    return f"{np.median(values):{form}} ({low:{form}} to {high:{form}})"
 
 
 def median_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:

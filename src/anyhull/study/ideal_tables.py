@@ -32,7 +32,7 @@ from anyhull.viz.captions import IDEAL_CONDITIONS, METRICS
 
 
 def ideal(results: dict[str, Result]) -> list[Table]:
-    """The simulation table, its variants, the same for each platform, and the budgets."""
+    """The simulation table, its variants, and the same for each platform."""
     entries, rest = gather(results.values()), gather(results.values(), "rest")
     main = [row for row in entries if row not in VARIANTS]
     columns = (
@@ -60,7 +60,7 @@ def ideal(results: dict[str, Result]) -> list[Table]:
             )
             title = f"Ideal conditions{start}, each platform: {METRICS[what]}"
             made.append(Table("ideal", title, ("", *map(name_of, PLATFORMS)), each))
-    return [*made, budgets(results)]
+    return made
 
 
 def _ideal_rows(names: Sequence[str], entries: Entries, rest: Entries) -> tuple[Any, Any]:
@@ -83,40 +83,3 @@ def _ideal_rows(names: Sequence[str], entries: Entries, rest: Entries) -> tuple[
 
 def _mean(platforms: dict[str, list[dict[str, float]]], platform: str, what: str) -> str:
     return spread([numbers[what] for numbers in platforms[platform]]).text() if platform in platforms else ""
-
-
-def budgets(results: dict[str, Result]) -> Table:
-    """Steps of the simulator for one seed of each trained row, and the time of its job."""
-    rows = tuple(
-        (
-            ", ".join(LABELS[row] for row in result.data["rows"]),
-            " + ".join(_steps(steps) for steps in _phase_steps(result.config)),
-            f"{result.seconds:.0f}",
-            str(result.seeds),
-            str(result.hardware.get("device", "")),
-        )
-        for result in results.values()
-        if result.seeds and result.config
-    )
-    notes = (
-        "Steps of one seed (of one vessel for PPO (specific)), phase by phase; the paper has 6 × 10⁷ for both phases. "
-        "Seconds are wall-clock time of all seeds together, with compilation and evaluation. Where jobs ran side by "
-        "side on one device, the time of each includes the others' share of it.",
-    )
-    return Table("ideal", "Budgets", ("", "steps", "seconds", "seeds", "device"), rows, notes)
-
-
-def _phase_steps(config: dict[str, Any]) -> list[int]:
-    """Environment steps of each phase."""
-    config = config[config["order"][0]] if "order" in config else config
-    ppo, adapter = config["ppo"]["total_steps"], config["distillation"]["total_steps"]
-    if config["recipe"] == "apg":
-        windows = [config[phase] for phase in ("apg", "finetune")]
-        teacher, student = (w["updates"] * w["num_envs"] * w["horizon"] for w in windows)
-        return [teacher, adapter, student]
-    return [ppo, adapter] if config["method"] in ("student", "sweep") else [ppo]
-
-
-def _steps(number: int) -> str:
-    """As in 4.5 × 10⁷."""
-    return f"{number / 1e7:.3g} × 10⁷"

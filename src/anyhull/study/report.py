@@ -25,14 +25,18 @@ HEADINGS = {
     "latent": "Content of the latent",
     "sweep": "One vessel scaled",
     "field": "Field",
+    "budgets": "Budgets",
 }
+
+COMMANDS = {"claims": "anyhull study all --render", "budgets": "anyhull study all"}
+"""Where it is not `anyhull study` with the study's name."""
 
 INTRODUCTION = (
     "The paper is Cross-Platform Control for Autonomous Surface Vehicles via Adaptive Reinforcement Learning (Jiang, "
     "Bi, D'Andrea, Ramachandran). Each table gives the paper's figures, ours and the command that reproduces ours.",
-    "The paper leaves open: the size of the rectangle, the distributions of boats and references in training, the "
-    "rates of the disturbances, the length of Phase 2, the weights of the MPC, the vessel of the appendix. "
-    "docs/differences.md states our choices and their reasons.",
+    "The paper leaves open: the size of the rectangle, the start of a lap, the distributions of boats and references "
+    "in training, the rates of the disturbances, the length of Phase 2, the weights of the MPC, the vessel of the "
+    "appendix. docs/differences.md states our choices and their reasons.",
 )
 
 
@@ -52,7 +56,7 @@ def write(results: dict[str, Result], page: Path, markdown: Path) -> None:
     sections = [
         Section(
             heading,
-            "anyhull study all --render" if study == "claims" else f"anyhull study {study}",
+            COMMANDS.get(study, f"anyhull study {study}"),
             [table for table in made if table.study == study],
             _comments(page.parent / "notes" / f"{study}.md"),
             [picture for picture in drawn if picture.study == study],

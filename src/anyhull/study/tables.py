@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from anyhull import paper
+from anyhull.study.budgets import budgets
 from anyhull.study.claims import claims
 from anyhull.study.convergence import BAND, scale_step, summary
 from anyhull.study.entries import Table, name_of, spread, text, warnings
@@ -36,7 +37,7 @@ def of(results: dict[str, Result]) -> list[Table]:
     for study, build in BUILDERS.items():
         if own := {name: result for name, result in results.items() if result.study == study}:
             made += build(own)
-    return made
+    return made + budgets(results)
 
 
 def latent(results: dict[str, Result]) -> list[Table]:
@@ -44,21 +45,27 @@ def latent(results: dict[str, Result]) -> list[Table]:
     seeds = {RECIPES[name]: result.data["seeds"] for name, result in results.items()}
     some = next(iter(results.values())).data
     theirs = paper.VARIANCE_SHARES
-    shares = [("the paper", *(f"{share:.1f}" for share in (*theirs, sum(theirs))), "", "")]
-    inputs = {"input of the encoder": [{"shares": some["seeds"][0]["told_shares"]}]}
-    for recipe, several in (inputs | seeds).items():
+    shares = [("the paper", *(f"{share:.1f}" for share in (*theirs, sum(theirs))), "", "", "")]
+    for recipe, several in seeds.items():
         parts = 100 * np.array([seed["shares"] for seed in several])
         first, second, both = (spread(list(x)).text(1) for x in (parts[:, 0], parts[:, 1], parts[:, :2].sum(axis=1)))
         enough = [int(np.argmax(np.cumsum(one) >= 99)) + 1 for one in parts]
-        uniform = [100 * sum(one["uniform_shares"][:2]) for one in several if "uniform_shares" in one]
-        shares.append(
-            (recipe, first, second, both, text(spread(uniform), 1) if uniform else "", f"{np.mean(enough):.1f}")
-        )
-    columns = ("", "PC1, %", "PC2, %", "both, %", "both, boats uniform in e, %", "components for 99 %")
+        uniform, told = ([100 * sum(one[key][:2]) for one in several] for key in ("uniform_shares", "told_shares"))
+        others = text(spread(uniform), 1), f"{np.mean(enough):.1f}", f"{told[0]:.1f}"
+        shares.append((recipe, first, second, both, *others))
+    columns = (
+        "",
+        "PC1, %",
+        "PC2, %",
+        "both, %",
+        "both, boats uniform in e, %",
+        "components for 99 %",
+        "both, of e, %",
+    )
     note = (
         f"Shares of the variance of z over {some['boats']} boats of the training distribution, and for the sum of both "
-        "also over boats drawn uniformly in their components; mean ± deviation over seeds. The input of the encoder is "
-        "e on a logarithmic scale."
+        "also over boats drawn uniformly in their components; mean ± deviation over seeds. Last the sum of both for e "
+        "itself as the encoder is given it, on a logarithmic scale unless unscaled."
     )
     made = [Table("latent", "Principal components of the latent", columns, tuple(shares), (note, *warnings(results)))]
 
