@@ -239,7 +239,7 @@ def test_trials_with_the_same_draws_are_compared_in_pairs(stored):
     found = jobs.load(stored)
     rows = {row[:2]: row[2:] for row in paired(found)[0].rows}
     assert rows["Platform A", LABELS["pid"]] == ("+0.00 (+0.00 to +0.00)", "+1.50 (+1.50 to +1.50)")
-    assert rows["Platform B", LABELS["pid"]] == ("+0.0 (+0.0 to +0.0)", "+0.0 (+0.0 to +0.0)")
+    assert rows["Platform B", LABELS["pid"]] == ("+0.00 (+0.00 to +0.00)",) * 2
     assert ("Platform A", LABELS["our-student"]) not in rows
 
 
