@@ -141,11 +141,17 @@ def problems(table: Table, expected: Iterable[Row]) -> list[str]:
 
 
 def readable(text: str) -> str:
-    """A page's running text in one line: no code, no tables, no targets of links."""
-    text = re.sub(r"^\s*\|.*$", "", prose(text), flags=re.MULTILINE)
+    """A page's running text in one line: of code the comments alone, no tables, no targets of links."""
+    text = re.sub(r"^([ \t]*)```.*?^\1```$", comments, text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^\s*\|.*$", "", text, flags=re.MULTILINE)
     text = re.sub(r"`[^`]*`", "", text)
     text = re.sub(r"\]\([^)]*\)", "]", text)
     return " ".join(re.sub(r"https?://\S+", "", text).split())
+
+
+def comments(block: re.Match[str]) -> str:
+    """The comments of a fenced block."""
+    return "\n".join(re.findall(r"# (.*)$", block[0], flags=re.MULTILINE))
 
 
 def loose(text: str, phrases: Iterable[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from anyhull import paper
 from anyhull.paper import FIELD_PLATFORMS
 from anyhull.study.convergence import summary
-from anyhull.study.entries import LABELS, Entries, Table, by_seed, gather, name_of, published, spread, trials
+from anyhull.study.entries import LABELS, Entries, Table, by_seed, gather, name_of, published, spread, text, trials
 from anyhull.study.field_tables import median_interval
 from anyhull.study.results import Result
 
@@ -95,18 +96,18 @@ def claims(results: dict[str, Result]) -> list[Table]:
 
 def _errors(starts: Starts) -> Iterator[tuple[str, ...]]:
     """The figures of the table in ideal conditions."""
-    for row in paper.IDEAL:
+    for row, printed in paper.IDEAL.items():
         for what, (metric, unit) in MEASURES.items():
-            theirs, printed = _printed(row, what), published(paper.IDEAL[row], what)
-            assert printed is not None
-
-            def judge(found: Entries, row: str = row, what: str = what, theirs: Mean = theirs) -> Judged:
-                text = spread(by_seed(found[row], what)).text() + MEASURES[what][1]
-                return text, _mean(found, row, what).apart(theirs) <= PRINTED
-
-            claim = f"{LABELS[row]}: {metric} error"
-            for made in _by_start(claim, printed.text() + unit, starts, (row,), judge):
+            theirs = text(published(printed, what)) + unit
+            judge = partial(_agrees, row, what)
+            for made in _by_start(f"{LABELS[row]}: {metric} error", theirs, starts, (row,), judge):
                 yield (*made[:-1], "fitted") if row == "mpc-paper" else made
+
+
+def _agrees(row: str, what: str, found: Entries) -> Judged:
+    """Whether an error is the paper's."""
+    ours = spread(by_seed(found[row], what)).text() + MEASURES[what][1]
+    return ours, _mean(found, row, what).apart(_printed(row, what)) <= PRINTED
 
 
 def _comparisons(starts: Starts) -> Iterator[tuple[str, ...]]:
@@ -116,13 +117,14 @@ def _comparisons(starts: Starts) -> Iterator[tuple[str, ...]]:
     for other in COMPARED:
         for what, (metric, _) in MEASURES.items():
             theirs = _printed("student", what).over(_printed(other, what))
-
-            def judge(found: Entries, other: str = other, what: str = what, theirs: Mean = theirs) -> Judged:
-                ours = _mean(found, "student", what).over(_mean(found, other, what))
-                return f"{ours.mean:.2f}", ours.apart(theirs) <= PRINTED
-
-            claim = f"Student's {metric} error over that of {LABELS[other]}"
+            claim, judge = f"Student's {metric} error over that of {LABELS[other]}", partial(_same, other, what, theirs)
             yield from _by_start(claim, f"{theirs.mean:.2f}", starts, ("student", other), judge)
+
+
+def _same(other: str, what: str, theirs: Mean, found: Entries) -> Judged:
+    """Whether the ratio of the student's error to that of another row is the paper's."""
+    ours = _mean(found, "student", what).over(_mean(found, other, what))
+    return f"{ours.mean:.2f}", ours.apart(theirs) <= PRINTED
 
 
 def _smallest(found: Entries) -> Judged:
