@@ -40,6 +40,10 @@ INTRODUCTION = (
 )
 
 
+STYLE = "body { max-width: 84rem; } p { max-width: 62rem; }"
+"""The tables of the study are wide."""
+
+
 class Section(NamedTuple):
     """The part of the report on one study."""
 
@@ -109,7 +113,7 @@ def _html(sections: list[Section], last: Table) -> str:
         body += map(_html_table, section.tables)
         body += [f"<p>{inline(text)}</p>" for text in section.comments]
         body += [html_figure(picture.figure, picture.caption) for picture in section.pictures]
-    return html_page(TITLE, [*body, "<h2>Provenance</h2>", _html_table(last)])
+    return html_page(TITLE, [*body, "<h2>Provenance</h2>", _html_table(last)], STYLE)
 
 
 def _html_table(table: Table) -> str:

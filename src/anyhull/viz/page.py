@@ -24,11 +24,16 @@ th, td { padding: .3rem .7rem; text-align: right; white-space: nowrap; border-bo
 th { border-bottom: 2px solid #222; font-weight: 600; vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; position: sticky; left: 0; background: #fff; }
 td.text { text-align: left; }
+td.long { white-space: normal; min-width: 11rem; }
 p.note { font-size: .85rem; color: #555; margin: .4rem 0; }
 figure { margin: 1.2rem 0; } figure img { width: 100%; max-width: 44rem; height: auto; }
 figcaption { font-size: .85rem; color: #555; }
 code { background: #f4f4f4; padding: .1rem .3rem; }
 """
+
+
+LONG = 32
+"""Characters from which on a cell may have several lines."""
 
 
 def html_page(title: str, body: Sequence[str], style: str = "") -> str:
@@ -62,8 +67,9 @@ def inline(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    kind = "" if re.match(r"-?\d", text) else ' class="text"'
-    return f"<td{kind}>{html.escape(text)}</td>"
+    kinds = "" if re.match(r"-?\d", text) else "text ", "long" if len(text) > LONG else ""
+    named = f' class="{"".join(kinds).strip()}"' if any(kinds) else ""
+    return f"<td{named}>{html.escape(text)}</td>"
 
 
 def _svg(figure: Figure) -> str:
