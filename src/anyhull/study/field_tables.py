@@ -40,27 +40,29 @@ def field(results: dict[str, Result]) -> list[Table]:
         for row, platforms in entries.items():
             if seeds := platforms.get(platform):
                 means = {what: spread([numbers[what] for numbers in seeds]) for what in METRICS}
-                position, *others = metric_cells(means, 2)
-                rows.append((name_of(platform), LABELS[row], position, _quartiles(seeds), *others, str(len(seeds))))
+                _, *others = metric_cells(means, 2)
+                runs = _runs(seeds)
+                low, middle, high = np.percentile(runs, [25, 50, 75])
+                position = spread(runs).text(), f"{middle:.2f} ({low:.2f} to {high:.2f})"
+                count = f"{len(seeds)} × {len(runs) // len(seeds)}" if len(runs) > len(seeds) else str(len(runs))
+                rows.append((name_of(platform), LABELS[row], *position, *others, count))
     if not rows:
         return twin(results)
     columns = ("platform", "", POSITION, "median (quartiles)", HEADING, DELTA_TAU, SATURATED, "n")
     notes = (
-        "Wind and waves up to 10 % of the actuator limits, current up to 0.2 m/s, delay up to 200 ms. The paper's "
-        "learned methods: mean ± deviation over n training seeds, 20 runs each; the others, our shipped student among "
-        "them, over n runs. Median and quartiles are of all runs: a few that leave the path can make the mean. The "
-        "paper has no such table.",
+        "Wind and waves up to 10 % of the actuator limits, current up to 0.2 m/s, delay up to 200 ms. Position: mean ± "
+        "deviation, median and quartiles over all n runs, of several training seeds where n is a product; a few runs "
+        "that leave the path can make the mean. Heading and |Δτ|: the deviation is over seeds where there are several, "
+        "else over runs. The paper has no such table.",
         PRIOR_KNOWLEDGE,
         *warnings(results),
     )
     return [Table("field", "Field sea, simulated", columns, tuple(rows), notes), *twin(results)]
 
 
-def _quartiles(seeds: Sequence[dict[str, Any]]) -> str:
-    """Median and quartiles of the position errors of all runs, cm."""
-    runs = [run for numbers in seeds for run in numbers.get("runs_cm", [numbers["position_cm"]])]
-    low, middle, high = np.percentile(runs, [25, 50, 75])
-    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
+def _runs(seeds: Sequence[dict[str, Any]]) -> list[float]:
+    """Position errors of all runs, cm."""
+    return [run for numbers in seeds for run in numbers.get("runs_cm", [numbers["position_cm"]])]
 
 
 def twin(results: dict[str, Result]) -> list[Table]:
@@ -95,7 +97,7 @@ def twin(results: dict[str, Result]) -> list[Table]:
         "parameter errors that no controller is given; policies of seed 0. Errors of the estimated state, as in the "
         "paper: mean ± deviation over time, and median over trials with its interval of 95 % confidence, which order "
         "statistics give; the same of the true position. The paper's figures are of real boats.",
-        PRIOR_KNOWLEDGE,
+        "* has the model in the file, which is not the twin's, or was trained for that vessel alone.",
     )
     title = "Sea trials: the twin beside the paper's boats"
     return [Table("field", title, columns, tuple(rows), notes), *paired(results)] if rows else []
