@@ -29,8 +29,8 @@ from anyhull.control import Adaptive
 from anyhull.controller import Controller
 from anyhull.onboard.autopilot import Autopilot
 from anyhull.onboard.estimator import Estimator
-from anyhull.onboard.filter import Sensors
 from anyhull.onboard.messages import Acceleration, Gyro, Heading, Message, Position
+from anyhull.onboard.sensors import Sensors
 from anyhull.onboard.setup import Setup
 from anyhull.pilot import Pilot
 from anyhull.reference import Reference, rounded_rectangle

@@ -14,12 +14,12 @@ from anyhull.cli import main
 from anyhull.control import PID
 from anyhull.errors import InputError
 from anyhull.onboard.autopilot import Autopilot
-from anyhull.onboard.filter import Sensors
 from anyhull.onboard.limits import Limits
 from anyhull.onboard.links.udp import UDPConfig
 from anyhull.onboard.messages import BadMessage, Command, Heading, Message, Odometry, Operator, Status, decode, encode
 from anyhull.onboard.monitors import CommandEcho
 from anyhull.onboard.odometry import OdometryMonitor
+from anyhull.onboard.sensors import Sensors
 from anyhull.onboard.setup import Setup
 from anyhull.reference import hold, line
 from anyhull.twin import WATERS, Twin, TwinConfig

@@ -4,11 +4,11 @@ from anyhull.onboard.allocation import Allocation, Allocator
 from anyhull.onboard.autopilot import Autopilot
 from anyhull.onboard.estimator import Estimate, Estimator
 from anyhull.onboard.fence import Circle, Fence, Polygon
-from anyhull.onboard.filter import Sensors
 from anyhull.onboard.guard import Decision, Event, Guard
 from anyhull.onboard.limits import Limits
 from anyhull.onboard.links import UDP, Link
 from anyhull.onboard.loop import run_autopilot
+from anyhull.onboard.sensors import Sensors
 from anyhull.onboard.setup import Setup
 
 __all__ = [

@@ -36,7 +36,6 @@ from anyhull.onboard.filter import (
     SIZE,
     FilterState,
     Measurement,
-    Sensors,
     Stream,
     X,
     Y,
@@ -44,6 +43,7 @@ from anyhull.onboard.filter import (
     predict,
     update,
 )
+from anyhull.onboard.sensors import Sensors
 
 Health = Literal["starting", "ok", "dead reckoning", "lost"]
 

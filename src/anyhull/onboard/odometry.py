@@ -20,8 +20,8 @@ import numpy as np
 
 from anyhull.backend import Array, to_inertial, wrap
 from anyhull.onboard.estimator import Estimate, Health
-from anyhull.onboard.filter import Sensors
 from anyhull.onboard.messages import Odometry
+from anyhull.onboard.sensors import Sensors
 
 JUMP, JUMP_RATE = (0.5, 0.35), (2.0, 2.0)
 """Distance, m, and angle, rad, to the prediction beyond which a message is a jump; and more for each second, by which

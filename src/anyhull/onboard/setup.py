@@ -9,11 +9,11 @@ from typing import Any
 from anyhull.errors import InputError
 from anyhull.files import read_toml
 from anyhull.onboard.fence import Circle, Fence, Polygon
-from anyhull.onboard.filter import POWERS, Sensors
 from anyhull.onboard.limits import Limits
 from anyhull.onboard.links.link import LinkConfig
 from anyhull.onboard.links.opening import read_link
 from anyhull.onboard.links.udp import UDPConfig
+from anyhull.onboard.sensors import POWERS, Sensors
 from anyhull.schema import decode
 from anyhull.vessel import Vessel
 

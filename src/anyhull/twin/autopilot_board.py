@@ -15,9 +15,9 @@ import numpy as np
 from anyhull.backend import wrap
 from anyhull.onboard.allocation import Allocator
 from anyhull.onboard.estimator import Estimator
-from anyhull.onboard.filter import Sensors
 from anyhull.onboard.links import LinkConfig
 from anyhull.onboard.messages import Acceleration, Command, Gyro, Heading, Message, Odometry, Position, Status
+from anyhull.onboard.sensors import Sensors
 from anyhull.twin.twin import TICK, Twin
 
 ODOMETRY_PERIOD = 0.02
