@@ -4,6 +4,7 @@
     python estimate.py --part trials    # before and after, as in `anyhull trial` and after a turn on the spot; NEES
     python estimate.py --part wrong     # an accelerometer that is elsewhere, or of half or twice the scale
     python estimate.py --part seas      # other waters
+    python estimate.py --part model     # without an accelerometer: the identified boat in its place, right and wrong
     python estimate.py --part timing    # time of the estimator per second of measurements
 
 Rows that `results/estimate.json` has are kept. Settings were chosen on seeds 100 to 205, and are judged on others.
@@ -32,7 +33,7 @@ from anyhull.onboard.estimator import Estimator
 from anyhull.onboard.messages import Acceleration, Gyro, Heading, Message, Position
 from anyhull.onboard.sensors import Sensors
 from anyhull.onboard.setup import Setup
-from anyhull.pilot import Pilot
+from anyhull.pilot import Dynamics, Pilot
 from anyhull.reference import Reference, rounded_rectangle
 from anyhull.scale import PERIOD
 from anyhull.twin.sea_trial import LEAD_IN, SETTLE, TIMEOUT, launch
@@ -72,6 +73,9 @@ TURN, TURNS, TURN_RATE, REST = math.pi / 2, 4, 1.0, 2.0
 """A turn on the spot: its angle, rad, how often there and back, its largest yaw rate, rad/s, and the rest before, s."""
 
 
+Spoil = Callable[[Message, Any], Message | None]
+
+
 class TurnFirst:
     """A reference with turns on the spot, there and back, before its lead-in."""
 
@@ -100,6 +104,19 @@ class TurnFirst:
         return np.array([self.at(t + i * period) for i in range(11)])
 
 
+class Believing:
+    """A controller whose dynamics are told otherwise."""
+
+    def __init__(self, controller: Any, believe: Callable[[Dynamics], Dynamics]) -> None:
+        self._controller, self._believe = controller, believe
+        self.reset, self.step, self.sent = controller.reset, controller.step, controller.sent
+
+    @property
+    def dynamics(self) -> Dynamics:
+        """What the loop is told."""
+        return self._believe(self._controller.dynamics)
+
+
 @dataclass
 class Found:
     """What one trial shows; metres, radians."""
@@ -124,9 +141,9 @@ def trial(
     config: TwinConfig,
     seed: int,
     lead_in: float,
-    spoil: Callable[[Message, Any], Message] | None = None,
+    spoil: Spoil | None = None,
 ) -> Found:
-    """A trial as `anyhull.twin.sea_trial`, with the covariance; `spoil` changes the messages of the boat."""
+    """A trial as `anyhull.twin.sea_trial`, with the covariance; `spoil` changes or drops the messages of the boat."""
     twin = launch(setup, reference, config, seed, lead_in)
     autopilot = Autopilot(setup, controller, reference, settle=SETTLE, lead_in=lead_in, session=seed)
     found = Found([], [], [], [], math.nan, math.nan)
@@ -149,7 +166,8 @@ def trial(
                 covariance = estimate.antenna_covariance
                 found.antenna_nees = float(off @ np.linalg.pinv(covariance) @ off) if covariance.any() else math.nan
         for message in twin.advance():
-            autopilot.on_message(message if spoil is None else spoil(message, twin), now + TICK)
+            if (heard := message if spoil is None else spoil(message, twin)) is not None:
+                autopilot.on_message(heard, now + TICK)
     return found
 
 
@@ -160,9 +178,10 @@ def trials(
     count: int,
     config: TwinConfig | None = None,
     turn: bool = False,
-    spoil: Callable[[Message, Any], Message] | None = None,
+    spoil: Spoil | None = None,
+    believe: Callable[[Dynamics], Dynamics] | None = None,
 ) -> dict[str, Any]:
-    """Errors of `count` trials, cm."""
+    """Errors of `count` trials, cm; `believe` changes what the loop is told of the identified boat."""
     setup = Setup.load(platform)
     setup = replace(setup, vessel=with_thrusters(setup.vessel), sensors=replace(setup.sensors, **sensors))
     rectangle = rounded_rectangle()
@@ -171,6 +190,8 @@ def trials(
     found = []
     for i in range(count):
         steers: Controller = Adaptive(setup.vessel) if controller == "adaptive" else Pilot.load("field", setup.vessel)
+        if believe is not None:
+            steers = Believing(steers, believe)
         found.append(trial(steers, setup, reference, config or TwinConfig(), FIRST_SEED + i, lead_in, spoil))
     each = [100 * np.mean(one.true) for one in found]
     nees = [one.antenna_nees for one in found if math.isfinite(one.antenna_nees)]
@@ -217,7 +238,7 @@ def _pair(platform: str, controller: str, count: int, **options: Any) -> dict[st
     return {"before": before, "after": after, "share": after["true_position_cm"] / before["true_position_cm"]}
 
 
-def _scaled(factor: float) -> Callable[[Message, Any], Message]:
+def _scaled(factor: float) -> Spoil:
     def spoil(message: Message, twin: Any) -> Message:
         if isinstance(message, Acceleration):
             return replace(message, x=factor * message.x, y=factor * message.y)
@@ -226,7 +247,7 @@ def _scaled(factor: float) -> Callable[[Message, Any], Message]:
     return spoil
 
 
-def _elsewhere(ahead: float) -> Callable[[Message, Any], Message]:
+def _elsewhere(ahead: float) -> Spoil:
     last = [0.0, 0.0]
 
     def spoil(message: Message, twin: Any) -> Message:
@@ -240,7 +261,7 @@ def _elsewhere(ahead: float) -> Callable[[Message, Any], Message]:
     return spoil
 
 
-WRONG: dict[str, Callable[[], Callable[[Message, Any], Message]]] = {
+WRONG: dict[str, Callable[[], Spoil]] = {
     "half the scale": lambda: _scaled(0.5),
     "twice the scale": lambda: _scaled(2.0),
     "5 cm ahead": lambda: _elsewhere(0.05),
@@ -258,6 +279,37 @@ def seas(count: int, platforms: Sequence[str]) -> Rows:
     """Before and after in other waters, on the last platform."""
     for water in ("still", "breeze", "rough"):
         yield water, partial(_pair, platforms[-1], "field", count, config=TwinConfig(water=WATERS[water]))
+
+
+def _without_accelerometer(message: Message, twin: Any) -> Message | None:
+    return None if isinstance(message, Acceleration) else message
+
+
+def _scaled_boat(factor: float) -> Callable[[Dynamics], Dynamics]:
+    """Accelerations and damping rates, that is, all forces on the boat, times a factor."""
+    names = ("alpha_u", "alpha_v", "alpha_r", "inv_tau_u", "inv_tau_v", "inv_tau_r")
+    return lambda found: found._replace(e=found.e._replace(**{name: factor * getattr(found.e, name) for name in names}))
+
+
+BELIEFS: dict[str, Callable[[Dynamics], Dynamics]] = {
+    "not used": lambda found: found._replace(lag=None),
+    "as identified": lambda found: found,
+    "half the forces": _scaled_boat(0.5),
+    "1.5 times the forces": _scaled_boat(1.5),
+    "twice the forces": _scaled_boat(2.0),
+    "a push of 0.3 of the limits": lambda found: found._replace(
+        force=np.full(3, 0.3) if found.force is None else found.force + 0.3
+    ),
+}
+"""What the process model is told of the boat."""
+
+
+def model(count: int, platforms: Sequence[str]) -> Rows:
+    """Adaptive without an accelerometer: without a process model, with it, and with a wrong one."""
+    for platform in platforms:
+        for name, believe in BELIEFS.items():
+            run = partial(trials, platform, "adaptive", {}, count, spoil=_without_accelerometer, believe=believe)
+            yield f"{platform}, {name}", run
 
 
 def timing(count: int, platforms: Sequence[str]) -> Rows:
@@ -297,7 +349,7 @@ def _take(estimator: Estimator, message: Message) -> None:
             estimator.acceleration(at, (x, y))
 
 
-PARTS = {"budget": budget, "trials": compare, "wrong": wrong, "seas": seas, "timing": timing}
+PARTS = {"budget": budget, "trials": compare, "wrong": wrong, "seas": seas, "model": model, "timing": timing}
 
 
 def main() -> None:

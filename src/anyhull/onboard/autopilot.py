@@ -34,6 +34,7 @@ from anyhull.onboard.joining import Approach
 from anyhull.onboard.messages import MAX_INTEGER, Command, Message, Status
 from anyhull.onboard.monitors import ProgressMonitor
 from anyhull.onboard.odometry import OdometryMonitor
+from anyhull.onboard.process_model import ProcessModel
 from anyhull.onboard.setup import Setup
 from anyhull.onboard.step_record import StepRecord
 from anyhull.onboard.tracker import Phase, Tracker
@@ -105,6 +106,7 @@ class Autopilot:
         self._corridor = around(reference, radius) if default_fence and setup.fence is None else None
         self._checks, self._progress_monitor = checks, ProgressMonitor(limits, vessel.scale.length, circle)
         self._limits = np.array(vessel.limits)
+        self._model = ProcessModel(limits.period, vessel.under_actuated)
         self._session = random.SystemRandom().randrange(MAX_INTEGER) if session is None else session
         self._seq = 0
         self._last_step: float | None = None
@@ -189,6 +191,8 @@ class Autopilot:
         elif decision.reaction == "run" and not decision.reason and estimate.valid:
             self.tracker.mark_good(estimate.pose)
         self._reaction, self._sent = decision.reaction, decision.command
+        if estimate.valid:
+            vehicle.expect(at, self._model.acceleration(decision.command, estimate.state, dynamics))
         # The rest balances a stuck thruster only as long as the boat is steered.
         balanced = vehicle.stuck_force if decision.reaction in RUNNING else 0.0
         allocation = vehicle.allocator.allocate(decision.command * self._limits - balanced)

@@ -140,6 +140,11 @@ class Estimator:
         """Take an acceleration (surge, sway) in m/s², level and without gravity; whether it was used."""
         return self._take("acceleration", time, acceleration, 2, self.sensors.accelerometer)
 
+    def model(self, time: float, acceleration: ArrayLike, period: float) -> bool:
+        """Take the acceleration (surge, sway) in m/s², as an accelerometer would measure it, that a model of the boat
+        expects for the `period` from a time on, s; whether it was used."""
+        return self._take("model", time, (*np.reshape(acceleration, -1), period), 3, self.sensors.model)
+
     def at(self, now: float) -> Estimate:
         """The state at a time, predicted from the last measurement."""
         if self._filter is None:
@@ -198,7 +203,7 @@ class Estimator:
             assert self._filter is not None
             self._reject(stream, "outlier")
             duration = m.time - self._filter.outlier_since.get(stream, m.time)
-            if stream != "acceleration" and duration >= self.sensors.restart_after:
+            if stream not in ("acceleration", "model") and duration >= self.sensors.restart_after:
                 self._restart(f"{stream} outliers", f" for {duration:.1f} s")
             return False
         self.accepted[stream] += 1

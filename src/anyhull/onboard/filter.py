@@ -6,8 +6,8 @@ measured yaw rate is the input:
 
     p' = R(psi) w + c,   psi' = gyro - b - noise,   w' = -w / T_w + noise,   b' = noise,   c' = -c / T_c + noise
 
-The filter has no model of the boat and needs no identification: it assumes a random walk of the velocity. The standard
-deviation of that walk adapts to the normalized innovation squared (NIS) of the fixes, 2 on average if it is right:
+The filter needs no model of the boat: it assumes a random walk of the velocity. The standard deviation of that walk
+adapts to the normalized innovation squared (NIS) of the fixes, 2 on average if it is right:
 
     process_noise <- min(max(1, process_noise · exp(0.15 (min(NIS/2, 4) - 1.5))), 10)
 
@@ -19,7 +19,10 @@ accelerometer, where there is one, shows it at once. Its measurement f, less its
 
     w' = f - a - r × w + noise,   a' = noise
 
-While the accelerometer is silent the first equation holds. It carries no information on the current.
+It carries no information on the current. Where there is none, the acceleration that the boat should have by its
+identified dynamics takes its place (`anyhull.onboard.process_model`), with a bias of its own in the place of a: what
+wind or a wrong model add. Under a process noise above `UNSOUND` the model is not used for a while. Without either the
+first equation holds.
 
 The division of nu into w and c is weakly observable: only in a turn, in which w turns with the boat and c does not, and
 by the prior that boats stop and currents last. At a constant heading the covariance of c stays near the prior's, and
@@ -50,11 +53,11 @@ import numpy as np
 from anyhull.backend import Array, to_body, to_inertial, wrap
 from anyhull.onboard.sensors import Sensors
 
-Stream = Literal["position", "heading", "gyro", "acceleration"]
+Stream = Literal["position", "heading", "gyro", "acceleration", "model"]
 
 X, Y, PSI, U, V, BIAS, C_X, C_Y, A_X, A_Y, L_X, L_Y = range(12)
 SIZE = 12
-POSITION, WATER, CURRENT, ANTENNA = (slice(i, i + 2) for i in (X, U, C_X, L_X))
+POSITION, WATER, CURRENT, ACCELEROMETER, ANTENNA = (slice(i, i + 2) for i in (X, U, C_X, A_X, L_X))
 AXES = np.eye(2)
 """Unit vectors; rotated they are the rows of a rotation matrix."""
 
@@ -70,6 +73,12 @@ not as they are stated."""
 
 FAR = 9.0
 """Squared distance of the antenna from the file's, in its standard deviations, beyond which the estimate is wrong."""
+
+DISTRUST = 10.0
+"""Time for which no model of the boat is used after it was `UNSOUND`, s; each time it is twice as long."""
+
+NO_MODEL = 0.0, 0.0, -math.inf
+"""No acceleration that a model expects."""
 
 MAX_ACCELERATION = 20.0
 """Acceleration above which an accelerometer's measurement is an outlier, m/s²: more than any boat has."""
@@ -107,12 +116,17 @@ class FilterState:
     """Multiple of `Sensors.acceleration` or `Sensors.accelerometer`, adapted."""
     acceleration: tuple[float, ...] = (0.0, 0.0)
     """The last acceleration measured, m/s²."""
+    model: tuple[float, ...] = NO_MODEL
+    """The last acceleration that the model of the boat expects, m/s², and the time until which, s."""
+    distrust: tuple[float, float] = (-math.inf, DISTRUST)
+    """Time until which no model is used, since it was wrong, and how long it is not when it is wrong again, s."""
 
     def copy(self) -> FilterState:
         """A state that may be changed independently of this one."""
         arrays = self.mean.copy(), self.covariance.copy()
         times = dict(self.accepted), dict(self.outlier_since)
-        return FilterState(self.time, *arrays, self.gyro, *times, self.process_noise, self.acceleration)
+        adapted, measured = (self.process_noise, self.acceleration), (self.model, self.distrust)
+        return FilterState(self.time, *arrays, self.gyro, *times, *adapted, *measured)
 
     @property
     def over_ground(self) -> Array:
@@ -161,8 +175,9 @@ def predict(state: FilterState, time: float, sensors: Sensors) -> None:
     accelerometer = time - state.accepted.get("acceleration", -math.inf) <= MAX_STEP
     keep_c = math.exp(-dt / s.current_time)
     noise_c, noise_a = s.current**2 * (1 - keep_c**2), s.accelerometer_bias_walk**2 * dt
-    if accelerometer:
-        keep_w, noise_w = 1.0, (state.process_noise * s.accelerometer) ** 2 * dt
+    modelled = not accelerometer and time <= state.model[2]
+    if accelerometer or modelled:
+        keep_w, noise_w = 1.0, (state.process_noise * (s.accelerometer if accelerometer else s.model)) ** 2 * dt
     else:
         keep_w = math.exp(-dt * s.acceleration**2 / (2 * s.speed**2))
         noise_w = (state.process_noise * s.speed) ** 2 * (1 - keep_w**2)
@@ -175,9 +190,9 @@ def predict(state: FilterState, time: float, sensors: Sensors) -> None:
     for _ in range(steps):
         turn = (state.gyro - mean[BIAS]) * dt
         u, v = mean[WATER]
-        if accelerometer:
-            gain_u = (state.acceleration[0] - mean[A_X]) * dt + turn * v
-            gain_v = (state.acceleration[1] - mean[A_Y]) * dt - turn * u
+        if accelerometer or modelled:
+            a_u, a_v = np.array(state.acceleration if accelerometer else state.model[:2]) - mean[ACCELEROMETER]
+            gain_u, gain_v = a_u * dt + turn * v, a_v * dt - turn * u
             f[U, V], f[V, U], f[U, A_X], f[V, A_Y] = turn, -turn, -dt, -dt
             f[U, BIAS], f[V, BIAS] = -v * dt, u * dt
             u, v = u + gain_u / 2, v + gain_v / 2
@@ -187,7 +202,7 @@ def predict(state: FilterState, time: float, sensors: Sensors) -> None:
         f[POSITION, WATER] = to_inertial(dt * AXES[0], dt * AXES[1], middle)
         mean[POSITION] += (x, y) + mean[CURRENT] * dt
         mean[PSI] = wrap(mean[PSI] + turn)
-        if accelerometer:
+        if accelerometer or modelled:
             mean[WATER] += gain_u, gain_v
         else:
             mean[WATER] *= keep_w
@@ -215,7 +230,18 @@ def update(state: FilterState, m: Measurement, sensors: Sensors) -> bool:
             if m.time - state.accepted.get("acceleration", -math.inf) <= MAX_STEP:
                 state.acceleration = tuple((a + b) / 2 for a, b in zip(state.acceleration, m.value, strict=True))
             predict(state, m.time, sensors)
+            if m.time <= state.model[2]:
+                _forget_bias(state, sensors)
+                state.model = NO_MODEL
             state.acceleration = m.value
+    elif m.stream == "model":
+        used = max(map(abs, m.value[:2])) <= MAX_ACCELERATION and m.time >= state.distrust[0]
+        if used and m.time - state.accepted.get("acceleration", -math.inf) > MAX_STEP:
+            predict(state, m.time, sensors)
+            if m.time > state.model[2]:
+                _forget_bias(state, sensors)
+                state.process_noise = 1.0
+            state.model = (*m.value[:2], m.time + 2 * m.value[2])
     else:
         predict(state, m.time, sensors)
         used = _correct(state, m, sensors)
@@ -225,6 +251,13 @@ def update(state: FilterState, m: Measurement, sensors: Sensors) -> bool:
     else:
         state.outlier_since.setdefault(m.stream, m.time)
     return used
+
+
+def _forget_bias(state: FilterState, sensors: Sensors) -> None:
+    """What was learned of the accelerometer's bias does not hold of the model's, nor the other way round."""
+    state.mean[ACCELEROMETER] = 0.0
+    state.covariance[ACCELEROMETER] = state.covariance[:, ACCELEROMETER] = 0.0
+    state.covariance[ACCELEROMETER, ACCELEROMETER] = sensors.accelerometer_bias**2 * AXES
 
 
 def _correct(state: FilterState, m: Measurement, sensors: Sensors) -> bool:
@@ -246,6 +279,9 @@ def _correct(state: FilterState, m: Measurement, sensors: Sensors) -> bool:
     if m.stream == "position":
         adapted = state.process_noise * math.exp(ADAPTATION_RATE * (min(nis / 2, 4.0) - 1.5))
         state.process_noise = min(max(adapted, 1.0), MAX_PROCESS_NOISE)
+        if state.process_noise > UNSOUND and m.time <= state.model[2]:
+            state.model, time = NO_MODEL, state.distrust[1]
+            state.distrust = m.time + time, 2 * time
     if nis > GATE:
         return False
     gain = across @ inverse

@@ -11,7 +11,7 @@ LARGEST, FARTHEST_ANTENNA = 1e4, 500.0
 
 POWERS = {
     **dict.fromkeys(("speed", "current", "lost_velocity", "settled_velocity"), (1.0, -1.0)),
-    "acceleration": (1.0, -1.5),
+    **dict.fromkeys(("acceleration", "model"), (1.0, -1.5)),
     "current_time": (0.0, 1.0),
     "lost_position": (1.0, 0.0),
 }
@@ -36,6 +36,9 @@ class Sensors:
     """Least random walk of the velocity without an accelerometer, m/s/√s."""
     accelerometer: float = 0.05
     """Random walk of the velocity with an accelerometer, m/s/√s: its noise, and gravity through roll and pitch."""
+    model: float = 0.1
+    """Random walk of the velocity with the identified boat in place of an accelerometer, m/s/√s: what wind and waves
+    change within a period, and what the model has wrong."""
     accelerometer_bias: float = 0.1
     """Of the accelerometer's bias on each axis at the start, m/s²: gravity at a tilt of 0.6°."""
     accelerometer_bias_walk: float = 0.01
