@@ -265,6 +265,9 @@ def spoil_solver(controller, pose, velocity):
 
 def spoil_estimate(controller, pose, velocity):
     controller._identifier.filters.z[:] = math.nan
+    controller._identifier._complete = (
+        True  # the filter that goes through the first measurements again would replace it
+    )
     controller._identifier.prior = (np.full(8, math.nan), np.full((8, 8), math.nan))
     return "estimate not finite"
 

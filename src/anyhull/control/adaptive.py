@@ -31,8 +31,8 @@ from anyhull.vessel import Vessel
 
 WEIGHTS = {
     "still": Weights(q=(100.0, 100.0, 90.0, 2.6, 2.6, 3.3), r=1e-3, rate=3e-4, power=0.48),
-    "exact": Weights(q=(100.0, 100.0, 170.0, 2.0, 2.0, 2.0), r=1e-3, rate=0.33, power=0.48),
-    "noisy": Weights(q=(100.0, 100.0, 200.0, 10.0, 10.0, 20.0), r=0.03, rate=0.2, power=0.5),
+    "exact": Weights(q=(100.0, 100.0, 150.0, 1.0, 1.0, 1.0), r=0.01, rate=0.33, power=0.48),
+    "noisy": Weights(q=(100.0, 100.0, 320.0, 6.2, 6.2, 12.5), r=0.03, rate=0.2, power=0.5),
 }
 UNDER_ACTUATED = {
     "still": Weights(q=(100.0, 100.0, 0.0063, 0.033, 0.033, 0.011), r=3.4e-5, rate=6.6e-5, power=0.5),
