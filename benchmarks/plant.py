@@ -8,6 +8,7 @@ simulator and from the training's random thrusters.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,8 +52,20 @@ class Plant:
             steady[0] *= self.reverse
         return steady
 
-    def run(self, controller: Controller, vessel: Vessel, reference: Reference, sea: Sea, seed: int) -> Log:
-        """The closed loop along the reference, from its state; `Log.state` is the truth, `Log.estimate` was seen."""
+    def run(
+        self,
+        controller: Controller,
+        vessel: Vessel,
+        reference: Reference,
+        sea: Sea,
+        seed: int,
+        measure: Callable[[float, Array, Array], None] | None = None,
+    ) -> Log:
+        """The closed loop along the reference, from its state; `Log.state` is the truth, `Log.estimate` was seen.
+
+        `measure` is called `PARTS` times a period with the time, the state, and (surge, sway) as an accelerometer
+        measures it.
+        """
         e, drag = vessel.disturbed, vessel.drag
         rates = tuple(self.quadratic * d * d / a if a else 0.0 for d, a in zip(e[3:6], e[:3], strict=True))
         e = e._replace(**{name: (1 - self.quadratic) * getattr(e, name) for name in e._fields[3:6]})
@@ -73,9 +86,13 @@ class Plant:
             dynamics = getattr(getattr(controller, "dynamics", None), "components", None)
             recorder.add(time=k * period, reference=window[0], command=command, dynamics=dynamics, **row)
             commands = [(float(command[0]), float(command[1]), float(command[2])), *commands[:-1]]
-            for active in delayed(commands, self.delay, PARTS, period):
-                thrust = keep * thrust + (1 - keep) * self.thrust(np.array(active))
+            for part, active in enumerate(delayed(commands, self.delay, PARTS, period)):
+                thrust, before = keep * thrust + (1 - keep) * self.thrust(np.array(active)), boat
                 boat = step(boat, [tuple(thrust + force)], e, current, drag, period / PARTS)
+                if measure is not None:
+                    (du, dv), (u, v, r) = (np.array(boat[3:5]) - before[3:5]) * PARTS / period, boat[3:]
+                    t = (k + (part + 1) / PARTS) * period
+                    measure(t, np.array(boat), np.array([du - r * v, dv + r * u]))
             current = drift_current(current, random.standard_normal(2), sea, period)
             force = drift_force(force, random.standard_normal(3), sea, period)
             error = self.memory * error + math.sqrt(1 - self.memory**2) * errors * random.standard_normal(6)
