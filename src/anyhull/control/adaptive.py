@@ -31,13 +31,15 @@ from anyhull.vessel import Vessel
 
 WEIGHTS = {
     "still": Weights(q=(100.0, 100.0, 90.0, 2.6, 2.6, 3.3), r=1e-3, rate=3e-4, power=0.48),
-    "exact": Weights(q=(100.0, 100.0, 150.0, 1.0, 1.0, 1.0), r=0.01, rate=0.33, power=0.48),
-    "noisy": Weights(q=(100.0, 100.0, 320.0, 6.2, 6.2, 12.5), r=0.03, rate=0.2, power=0.5),
+    "exact": Weights(q=(100.0, 100.0, 170.0, 1.0, 1.0, 1.0), r=0.01, rate=0.37, power=0.48),
+    "noisy": Weights(q=(100.0, 100.0, 200.0, 10.0, 10.0, 20.0), r=0.03, rate=0.2, power=0.5),
+    "drift": Weights(q=(100.0, 100.0, 320.0, 6.2, 6.2, 12.5), r=0.03, rate=0.2, power=0.5),
 }
 UNDER_ACTUATED = {
     "still": Weights(q=(100.0, 100.0, 0.0063, 0.033, 0.033, 0.011), r=3.4e-5, rate=6.6e-5, power=0.5),
     "exact": Weights(q=(100.0, 100.0, 1.2, 0.29, 0.29, 0.12), r=1.1e-3, rate=0.16, power=0.5),
     "noisy": Weights(q=(100.0, 100.0, 5.0, 3.0, 3.0, 3.0), r=0.1, rate=0.4, power=0.8),
+    "drift": Weights(q=(100.0, 100.0, 5.0, 3.0, 3.0, 3.0), r=0.1, rate=0.4, power=0.8),
 }
 
 HORIZON = {False: 10, True: 25}

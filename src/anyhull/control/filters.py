@@ -97,8 +97,8 @@ class Filters:
         self.z, self.covariance = np.zeros((m, UNKNOWNS)), np.zeros((m, UNKNOWNS, UNKNOWNS))
         self.nis, self.fit = np.zeros(m), np.zeros(m)
         """Normalized innovation squared of the last measurement, six on average, and its log-likelihood."""
-        self.factor = 1.0
-        """Factor of the standard deviations of a noise that adapts."""
+        self.factor = np.ones(m)
+        """Factor of the standard deviations of a noise that adapts, of each filter."""
         self.assume()
 
     def assume(self) -> None:
@@ -118,7 +118,7 @@ class Filters:
 
     def keep_only(self, kept: NDArray[np.intp]) -> None:
         """Drop all filters but those with these indices."""
-        for name in ("names", "delays", "z", "covariance", "nis", "fit"):
+        for name in ("names", "delays", "z", "covariance", "nis", "fit", "factor"):
             setattr(self, name, getattr(self, name)[kept])
         self.assume()
 

@@ -30,10 +30,12 @@ class Noise:
 
 NOISES = {
     "still": Noise((1e-4,) * 6, force=2e-3, force_decay=0.5, current=1e-2, pull=3e-4),
-    "exact": Noise((1e-4,) * 6, force=0.05, force_decay=0.5, current=0.07, pull=3e-4),
-    "noisy": Noise((0.015, 0.015, 0.0094, 0.058, 0.058, 0.047), 0.045, 0.2, 0.1, pull=3e-3, adapts=True),
+    "exact": Noise((1e-4,) * 6, force=0.05, force_decay=0.5, current=0.1, pull=3e-4),
+    "noisy": Noise((0.029, 0.029, 0.015, 0.058, 0.058, 0.075), 0.035, 0.16, 0.1, pull=3e-3, adapts=True),
+    "drift": Noise((0.015, 0.015, 0.0094, 0.058, 0.058, 0.047), 0.045, 0.2, 0.1, pull=3e-3, adapts=True),
 }
-"""Hypotheses of sensors and sea: still water and an exact state; wind, waves and an exact state; an estimated state."""
+"""Hypotheses of sensors and sea: still water and an exact state; wind, waves and an exact state; a state with white errors;
+an estimate, whose errors drift, so that positions change less from period to period than velocities are wrong."""
 
 DELAYS = np.linspace(0.0, 0.2, 5)
 """Delays at which the filters start, s."""

@@ -136,7 +136,6 @@ class Identifier:
                 return
             self._about = self.estimate.copy()
             self._again = Filters(self.under, np.array([self.noise]), np.array([ANY_DELAY[0]]))
-            self._again.factor = self.filters.factor
             self._again.start(0, self._first, self._boat, ANY_DELAY[1])
             self._at = 0
         again = self._again
@@ -167,10 +166,8 @@ class Identifier:
         """Notice a change of the boat, or a noise that does not fit."""
         filters = self.filters
         best = int(np.argmax(self.log_likelihood))
-        adapting = np.flatnonzero(filters.adapts)
-        if adapting.size:
-            own = filters.nis[adapting[np.argmax(self.log_likelihood[adapting])]]
-            filters.factor = float(np.clip(filters.factor * np.exp(0.02 * (min(own / 6, 3.0) - 1)), 0.01, 5.0))
+        step = np.exp(0.02 * (np.minimum(filters.nis / 6, 3.0) - 1))
+        filters.factor = np.clip(filters.factor * step, 0.01, 5.0)
         sure = (filters.names == UNDISTURBED).all() and self._pulled == 0
         if sure and filters.nis[best] > CONTRADICTION:
             self._begin(state, (self.estimate[BOAT], self.covariance[BOAT, BOAT] + np.diag(ANOTHER**2)))
