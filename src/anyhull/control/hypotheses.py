@@ -34,8 +34,9 @@ NOISES = {
     "noisy": Noise((0.029, 0.029, 0.015, 0.058, 0.058, 0.075), 0.035, 0.16, 0.1, pull=3e-3, adapts=True),
     "drift": Noise((0.015, 0.015, 0.0094, 0.058, 0.058, 0.047), 0.045, 0.2, 0.1, pull=3e-3, adapts=True),
 }
-"""Hypotheses of sensors and sea: still water and an exact state; wind, waves and an exact state; a state with white errors;
-an estimate, whose errors drift, so that positions change less from period to period than velocities are wrong."""
+"""Hypotheses of sensors and sea: still water and an exact state; wind, waves and an exact state; a state with white
+errors; an estimate whose errors drift, so that from one period to the next its positions are better than its
+velocities."""
 
 DELAYS = np.linspace(0.0, 0.2, 5)
 """Delays at which the filters start, s."""

@@ -36,7 +36,7 @@ OUTLIER = 22.5
 CHANGED, MISFIT = 3.0, 8.0
 """Outliers in quick succession that mean another boat, and those that mean a noise that does not fit."""
 
-CONTRADICTION = 500.0
+CONTRADICTION = 50.0
 """Normalized innovation squared at which a boat in still water, that has become sure, is another one at once."""
 
 ANOTHER = np.ones(8)
@@ -145,7 +145,8 @@ class Identifier:
         if self._at < len(self._measured):
             return
         own = self.filters.names == again.names[0]
-        if np.isfinite(again.z).all() and own.any():
+        # Linearized at an estimate that is far off, it may lead to a boat that does not explain the last measurement.
+        if np.isfinite(again.z).all() and again.nis[0] <= OUTLIER and own.any():
             best = np.flatnonzero(own)[np.argmax(self.log_likelihood[own])]
             for i in np.flatnonzero(own).tolist():
                 self._continue(i, again.z[0], again.covariance[0], at_home=i != best)
