@@ -77,7 +77,7 @@ def perturbed(platform: str, random: np.random.Generator) -> Vessel:
 
 
 class Sensed:
-    """A controller that gets the state from our estimator, in a plant that gives it the exact one."""
+    """A controller that gets the state from our estimator, once that has settled, in place of the plant's."""
 
     def __init__(self, controller: Controller, random: np.random.Generator) -> None:
         self._controller, self._random = controller, random
@@ -91,6 +91,7 @@ class Sensed:
     def reset(self) -> None:
         """Start the estimator anew."""
         self._controller.reset()
+        self.states.clear()
         self._estimator, self._due = Estimator(), 0.0
         self._waiting: list[tuple[float, float, Array]] = []
 

@@ -114,6 +114,7 @@ class Identifier:
         if not finite.all():
             for i in np.flatnonzero(~finite).tolist():
                 filters.start(i, state, self.prior)
+                filters.factor[i] = 1.0
             self.log_likelihood[~finite] = self.log_likelihood[finite].min() if finite.any() else 0.0
             filters.nis[~finite] = 0.0
         self._watch(state)
@@ -168,7 +169,7 @@ class Identifier:
         filters = self.filters
         best = int(np.argmax(self.log_likelihood))
         step = np.exp(0.02 * (np.minimum(filters.nis / 6, 3.0) - 1))
-        filters.factor = np.clip(filters.factor * step, 0.01, 5.0)
+        filters.factor = np.where(filters.adapts, np.clip(filters.factor * step, 0.01, 5.0), 1.0)
         sure = (filters.names == UNDISTURBED).all() and self._pulled == 0
         if sure and filters.nis[best] > CONTRADICTION:
             self._begin(state, (self.estimate[BOAT], self.covariance[BOAT, BOAT] + np.diag(ANOTHER**2)))
@@ -219,6 +220,7 @@ class Identifier:
                 continue
             for i in own[self.log_likelihood[own] < top - BEHIND]:
                 self._continue(i, filters.z[leader], filters.covariance[leader], at_home=True)
+                filters.factor[i] = filters.factor[leader]
                 self.log_likelihood[i] = top - RESTARTED
         if not kept.all():
             filters.keep_only(np.flatnonzero(kept))

@@ -173,7 +173,8 @@ class Autopilot:
         # The estimates of a controller that did not step, or whose commands are not sent, are not of this boat.
         source = self.controller if requested is not None and before in RUNNING else None
         dynamics = getattr(source, "dynamics", None)
-        if vehicle.status is not None and vehicle.status.stopped:
+        stopped = vehicle.status is not None and vehicle.status.stopped
+        if stopped:
             # As long as the watchdog holds the thrusters no command has arrived: each is the first.
             self.guard.thrusters_stopped()
             vehicle.allocator.reset()
@@ -191,8 +192,8 @@ class Autopilot:
         elif decision.reaction == "run" and not decision.reason and estimate.valid:
             self.tracker.mark_good(estimate.pose)
         self._reaction, self._sent = decision.reaction, decision.command
-        if estimate.valid:
-            vehicle.expect(at, self._model.acceleration(decision.command, estimate.state, dynamics))
+        followed, known = (np.zeros(3) if stopped else decision.command), (dynamics if estimate.valid else None)
+        vehicle.expect(at, self._model.acceleration(followed, estimate.state, known))
         # The rest balances a stuck thruster only as long as the boat is steered.
         balanced = vehicle.stuck_force if decision.reaction in RUNNING else 0.0
         allocation = vehicle.allocator.allocate(decision.command * self._limits - balanced)

@@ -1,6 +1,7 @@
 """The state estimate from RTK position, heading and gyro, optionally an accelerometer, with its health.
 
-`anyhull.onboard.filter` holds the filter, and how far the current is observable.
+`anyhull.onboard.filter` holds the filter, and how far the current is observable. Where no accelerometer speaks it takes
+the acceleration that a model of the boat expects.
 
 Measurements carry their own time stamps, in order for each sensor. One that arrives after later ones of other sensors,
 as fixes do, is inserted at its time and the later ones are used again, up to a delay of `Sensors.max_delay`. All others
@@ -32,6 +33,7 @@ from anyhull.onboard.filter import (
     ANTENNA,
     BIAS,
     CURRENT,
+    MAX_ACCELERATION,
     PSI,
     SIZE,
     FilterState,
@@ -39,6 +41,7 @@ from anyhull.onboard.filter import (
     Stream,
     X,
     Y,
+    expect,
     initialize,
     predict,
     update,
@@ -117,6 +120,7 @@ class Estimator:
     def reset(self, reason: str = "") -> None:
         """Discard the state and keep the counts."""
         self._filter: FilterState | None = None
+        self._expected: tuple[float, float, float] | None = None
         self._settled = False
         self._restart_reason = reason
         self._first: dict[Stream, Measurement] = {}
@@ -140,10 +144,15 @@ class Estimator:
         """Take an acceleration (surge, sway) in m/s², level and without gravity; whether it was used."""
         return self._take("acceleration", time, acceleration, 2, self.sensors.accelerometer)
 
-    def model(self, time: float, acceleration: ArrayLike, period: float) -> bool:
+    def expect(self, time: float, acceleration: Array, period: float) -> None:
         """Take the acceleration (surge, sway) in m/s², as an accelerometer would measure it, that a model of the boat
-        expects for the `period` from a time on, s; whether it was used."""
-        return self._take("model", time, (*np.reshape(acceleration, -1), period), 3, self.sensors.model)
+        expects for the `period` from a time on, s; it holds for two. It is no measurement: a boat whose sensors are
+        silent is lost with it, too."""
+        numbers = float(acceleration[0]), float(acceleration[1]), float(time + 2 * period)
+        if all(map(math.isfinite, numbers)) and max(map(abs, numbers[:2])) <= MAX_ACCELERATION:
+            self._expected = numbers
+            if self._filter is not None:
+                expect(self._filter, numbers, self.sensors)
 
     def at(self, now: float) -> Estimate:
         """The state at a time, predicted from the last measurement."""
@@ -203,7 +212,7 @@ class Estimator:
             assert self._filter is not None
             self._reject(stream, "outlier")
             duration = m.time - self._filter.outlier_since.get(stream, m.time)
-            if stream not in ("acceleration", "model") and duration >= self.sensors.restart_after:
+            if stream != "acceleration" and duration >= self.sensors.restart_after:
                 self._restart(f"{stream} outliers", f" for {duration:.1f} s")
             return False
         self.accepted[stream] += 1
@@ -249,6 +258,8 @@ class Estimator:
         used = self._update(m._replace(time=max(m.time, self._filter.time)))
         for measurement in reversed(later):
             self._update(measurement)
+        if later and self._expected is not None:
+            expect(self._filter, self._expected, self.sensors)
         while self._past[0][0].time < self._filter.time - self.sensors.max_delay:
             self._past.popleft()
         return used

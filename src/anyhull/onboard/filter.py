@@ -45,7 +45,7 @@ A slow error of the fixes that does not turn with the boat is not observable, an
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -53,7 +53,7 @@ import numpy as np
 from anyhull.backend import Array, to_body, to_inertial, wrap
 from anyhull.onboard.sensors import Sensors
 
-Stream = Literal["position", "heading", "gyro", "acceleration", "model"]
+Stream = Literal["position", "heading", "gyro", "acceleration"]
 
 X, Y, PSI, U, V, BIAS, C_X, C_Y, A_X, A_Y, L_X, L_Y = range(12)
 SIZE = 12
@@ -74,10 +74,13 @@ not as they are stated."""
 FAR = 9.0
 """Squared distance of the antenna from the file's, in its standard deviations, beyond which the estimate is wrong."""
 
-DISTRUST = 10.0
-"""Time for which no model of the boat is used after it was `UNSOUND`, s; each time it is twice as long."""
+DISTRUST, LONGEST_DISTRUST = 10.0, 160.0
+"""Time for which no model of the boat is used after it was `UNSOUND`, s; each time it is twice as long, up to this."""
 
-NO_MODEL = 0.0, 0.0, -math.inf
+SILENT = 1.0
+"""Time without an accelerometer after which a model may take its place, s."""
+
+NOTHING = 0.0, 0.0, -math.inf
 """No acceleration that a model expects."""
 
 MAX_ACCELERATION = 20.0
@@ -113,20 +116,21 @@ class FilterState:
     outlier_since: dict[Stream, float]
     """Time of the first of the present outliers of each sensor, s."""
     process_noise: float = 1.0
-    """Multiple of `Sensors.acceleration` or `Sensors.accelerometer`, adapted."""
+    """Multiple of `Sensors.acceleration`, `accelerometer` or `model`, adapted."""
     acceleration: tuple[float, ...] = (0.0, 0.0)
     """The last acceleration measured, m/s²."""
-    model: tuple[float, ...] = NO_MODEL
-    """The last acceleration that the model of the boat expects, m/s², and the time until which, s."""
+    expected: tuple[float, ...] = NOTHING
+    """The acceleration that a model of the boat expects, m/s², and until when, s."""
+    modelled: bool = False
+    """Whether a model is in use, and the accelerometer's bias is the model's."""
     distrust: tuple[float, float] = (-math.inf, DISTRUST)
     """Time until which no model is used, since it was wrong, and how long it is not when it is wrong again, s."""
 
     def copy(self) -> FilterState:
         """A state that may be changed independently of this one."""
-        arrays = self.mean.copy(), self.covariance.copy()
-        times = dict(self.accepted), dict(self.outlier_since)
-        adapted, measured = (self.process_noise, self.acceleration), (self.model, self.distrust)
-        return FilterState(self.time, *arrays, self.gyro, *times, *adapted, *measured)
+        mean, covariance = self.mean.copy(), self.covariance.copy()
+        accepted, outlier_since = dict(self.accepted), dict(self.outlier_since)
+        return replace(self, mean=mean, covariance=covariance, accepted=accepted, outlier_since=outlier_since)
 
     @property
     def over_ground(self) -> Array:
@@ -175,7 +179,7 @@ def predict(state: FilterState, time: float, sensors: Sensors) -> None:
     accelerometer = time - state.accepted.get("acceleration", -math.inf) <= MAX_STEP
     keep_c = math.exp(-dt / s.current_time)
     noise_c, noise_a = s.current**2 * (1 - keep_c**2), s.accelerometer_bias_walk**2 * dt
-    modelled = not accelerometer and time <= state.model[2]
+    modelled = not accelerometer and state.modelled and time <= state.expected[2]
     if accelerometer or modelled:
         keep_w, noise_w = 1.0, (state.process_noise * (s.accelerometer if accelerometer else s.model)) ** 2 * dt
     else:
@@ -191,7 +195,7 @@ def predict(state: FilterState, time: float, sensors: Sensors) -> None:
         turn = (state.gyro - mean[BIAS]) * dt
         u, v = mean[WATER]
         if accelerometer or modelled:
-            a_u, a_v = np.array(state.acceleration if accelerometer else state.model[:2]) - mean[ACCELEROMETER]
+            a_u, a_v = np.array(state.acceleration if accelerometer else state.expected[:2]) - mean[ACCELEROMETER]
             gain_u, gain_v = a_u * dt + turn * v, a_v * dt - turn * u
             f[U, V], f[V, U], f[U, A_X], f[V, A_Y] = turn, -turn, -dt, -dt
             f[U, BIAS], f[V, BIAS] = -v * dt, u * dt
@@ -230,18 +234,10 @@ def update(state: FilterState, m: Measurement, sensors: Sensors) -> bool:
             if m.time - state.accepted.get("acceleration", -math.inf) <= MAX_STEP:
                 state.acceleration = tuple((a + b) / 2 for a, b in zip(state.acceleration, m.value, strict=True))
             predict(state, m.time, sensors)
-            if m.time <= state.model[2]:
+            if state.modelled:
                 _forget_bias(state, sensors)
-                state.model = NO_MODEL
+                state.expected, state.modelled = NOTHING, False
             state.acceleration = m.value
-    elif m.stream == "model":
-        used = max(map(abs, m.value[:2])) <= MAX_ACCELERATION and m.time >= state.distrust[0]
-        if used and m.time - state.accepted.get("acceleration", -math.inf) > MAX_STEP:
-            predict(state, m.time, sensors)
-            if m.time > state.model[2]:
-                _forget_bias(state, sensors)
-                state.process_noise = 1.0
-            state.model = (*m.value[:2], m.time + 2 * m.value[2])
     else:
         predict(state, m.time, sensors)
         used = _correct(state, m, sensors)
@@ -251,6 +247,16 @@ def update(state: FilterState, m: Measurement, sensors: Sensors) -> bool:
     else:
         state.outlier_since.setdefault(m.stream, m.time)
     return used
+
+
+def expect(state: FilterState, expected: tuple[float, float, float], sensors: Sensors) -> None:
+    """From here on take an acceleration (surge, sway) that a model expects until a time, if it may be used."""
+    if state.time < state.distrust[0] or state.time - state.accepted.get("acceleration", -math.inf) <= SILENT:
+        return
+    if not state.modelled:
+        _forget_bias(state, sensors)
+        state.process_noise, state.modelled = 1.0, True
+    state.expected = expected
 
 
 def _forget_bias(state: FilterState, sensors: Sensors) -> None:
@@ -279,9 +285,9 @@ def _correct(state: FilterState, m: Measurement, sensors: Sensors) -> bool:
     if m.stream == "position":
         adapted = state.process_noise * math.exp(ADAPTATION_RATE * (min(nis / 2, 4.0) - 1.5))
         state.process_noise = min(max(adapted, 1.0), MAX_PROCESS_NOISE)
-        if state.process_noise > UNSOUND and m.time <= state.model[2]:
-            state.model, time = NO_MODEL, state.distrust[1]
-            state.distrust = m.time + time, 2 * time
+        if state.process_noise > UNSOUND and state.modelled:
+            state.expected, state.modelled, duration = NOTHING, False, state.distrust[1]
+            state.distrust = m.time + duration, min(2 * duration, LONGEST_DISTRUST)
     if nis > GATE:
         return False
     gain = across @ inverse

@@ -55,12 +55,15 @@ class ProcessModel:
         current = to_inertial(c_u, c_v, float(state[2]))
         try:
             after = np.array(step(tuple(state.tolist()), forces, dynamics.e, current, dt=self._period))
-        except OverflowError:
-            return None
+        except (ArithmeticError, ValueError):
+            after = np.full(6, math.nan)
         u, v, r = (state[3:] + after[3:]) / 2
         du, dv, _ = (after[3:] - state[3:]) / self._period
         expected = np.array([du - r * v, dv + r * u])
-        return expected if np.isfinite(expected).all() else None
+        if np.isfinite(expected).all() and np.isfinite(thrust).all():
+            return expected
+        self._thrust = np.array(self._sent[1])
+        return None
 
     def _known(self, dynamics: Dynamics) -> bool:
         spread = dynamics.spread

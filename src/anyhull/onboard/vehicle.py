@@ -165,7 +165,7 @@ class Vehicle:
     def expect(self, at: float, acceleration: Array | None) -> None:
         """The acceleration (surge, sway) that the controller expects of the boat in the coming period, m/s²."""
         if acceleration is not None and isinstance(self.estimator, Estimator):
-            self.estimator.model(at, acceleration, self.setup.limits.period)
+            self.estimator.expect(at, acceleration, self.setup.limits.period)
 
     def _on_measurement(self, message: Message, estimator: Estimator) -> None:
         match message:
