@@ -67,6 +67,21 @@ def antenna() -> Iterator[Row]:
             yield row(f"{platform.upper()}, `{controller}`, {course}", *errors)
 
 
+def model() -> Iterator[Row]:
+    found = benchmark("estimate")["model"]
+    names = [name.split(", ")[1] for name in found if name.startswith("platform-a")]
+    for name in names:
+        both = [found[f"platform-{platform}, {name}"] for platform in ("a", "b")]
+        errors = (
+            ", ".join(f"{one[f'true_position_cm{what}']:.1f}" for what in ("", "_median", "_worst")) for one in both
+        )
+        rest = (
+            ", ".join(f"{one[what]:.{n}f}" for one in both)
+            for what, n in (("estimate_error_cm", 1), ("nees_per_number", 2))
+        )
+        yield row(name, *errors, *rest)
+
+
 def lab() -> Iterator[Row]:
     found = benchmark("lab")["largest_difference_m"]
     boats = f"{found['boats']} random boats of 0.6 to 10 m with seas and delays"
@@ -114,6 +129,7 @@ def ros2() -> Iterator[Row]:
 BOAT = {
     Key("docs/identify.md", "Calibration", "component"): calibration,
     Key("docs/identify.md", "Calibration", "position error, cm"): next_voyage,
+    Key("docs/twin.md", "Without an accelerometer", "model of the boat"): model,
     Key("docs/twin.md", "The antenna's place", "without"): budget,
     Key("docs/twin.md", "The antenna's place", "mean of six trials in cm, before → after"): antenna,
     Key("docs/lab.md", "What equals the package, and how that is tested", "part"): lab,
