@@ -7,9 +7,8 @@
     python adaptive.py vessels     # the rectangles of catalogue.py, still water and five seeds of the field sea
     python adaptive.py twin        # 20 trials a platform
 
-Each writes its part of results/adaptive.json, on two cores in up to fifteen minutes. The weights of the plan were
-chosen on other seeds, random plants and perturbed platforms; the twin was looked at once, on seeds 100 to 103, before
-the weights for noisy estimates were searched for in random plants.
+Each writes its part of results/adaptive.json, on two cores in up to fifteen minutes. Settings are chosen in the
+worlds of adaptive_search.py; docs/adaptive.md says what else was seen before.
 """
 
 from __future__ import annotations

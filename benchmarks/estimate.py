@@ -104,17 +104,17 @@ class TurnFirst:
         return np.array([self.at(t + i * period) for i in range(11)])
 
 
-class Believing:
+class WithDynamics:
     """A controller whose dynamics are told otherwise."""
 
-    def __init__(self, controller: Any, believe: Callable[[Dynamics], Dynamics]) -> None:
-        self._controller, self._believe = controller, believe
+    def __init__(self, controller: Any, change_dynamics: Callable[[Dynamics], Dynamics]) -> None:
+        self._controller, self._change = controller, change_dynamics
         self.reset, self.step, self.sent = controller.reset, controller.step, controller.sent
 
     @property
     def dynamics(self) -> Dynamics:
         """What the loop is told."""
-        return self._believe(self._controller.dynamics)
+        return self._change(self._controller.dynamics)
 
 
 @dataclass
@@ -179,9 +179,9 @@ def trials(
     config: TwinConfig | None = None,
     turn: bool = False,
     spoil: Spoil | None = None,
-    believe: Callable[[Dynamics], Dynamics] | None = None,
+    change_dynamics: Callable[[Dynamics], Dynamics] | None = None,
 ) -> dict[str, Any]:
-    """Errors of `count` trials, cm; `believe` changes what the loop is told of the identified boat."""
+    """Errors of `count` trials, cm; `change_dynamics` changes what the loop is told of the identified boat."""
     setup = Setup.load(platform)
     setup = replace(setup, vessel=with_thrusters(setup.vessel), sensors=replace(setup.sensors, **sensors))
     rectangle = rounded_rectangle()
@@ -190,8 +190,8 @@ def trials(
     found = []
     for i in range(count):
         steers: Controller = Adaptive(setup.vessel) if controller == "adaptive" else Pilot.load("field", setup.vessel)
-        if believe is not None:
-            steers = Believing(steers, believe)
+        if change_dynamics is not None:
+            steers = WithDynamics(steers, change_dynamics)
         found.append(trial(steers, setup, reference, config or TwinConfig(), FIRST_SEED + i, lead_in, spoil))
     each = [100 * np.mean(one.true) for one in found]
     nees = [one.antenna_nees for one in found if math.isfinite(one.antenna_nees)]
@@ -291,7 +291,7 @@ def _scaled_boat(factor: float) -> Callable[[Dynamics], Dynamics]:
     return lambda found: found._replace(e=found.e._replace(**{name: factor * getattr(found.e, name) for name in names}))
 
 
-BELIEFS: dict[str, Callable[[Dynamics], Dynamics]] = {
+PROCESS_MODELS: dict[str, Callable[[Dynamics], Dynamics]] = {
     "not used": lambda found: found._replace(lag=None),
     "as identified": lambda found: found,
     "half the forces": _scaled_boat(0.5),
@@ -307,8 +307,10 @@ BELIEFS: dict[str, Callable[[Dynamics], Dynamics]] = {
 def model(count: int, platforms: Sequence[str]) -> Rows:
     """Adaptive without an accelerometer: without a process model, with it, and with a wrong one."""
     for platform in platforms:
-        for name, believe in BELIEFS.items():
-            run = partial(trials, platform, "adaptive", {}, count, spoil=_without_accelerometer, believe=believe)
+        for name, change_dynamics in PROCESS_MODELS.items():
+            run = partial(
+                trials, platform, "adaptive", {}, count, spoil=_without_accelerometer, change_dynamics=change_dynamics
+            )
             yield f"{platform}, {name}", run
 
 
