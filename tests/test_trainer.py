@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from anyhull import InputError
+from anyhull import InputError, policy_file
 from anyhull.cli import main
 from anyhull.cli import train as train_command
 from anyhull.learn import checkpoints, distributed, evaluate, phases, ppo, trainer
@@ -112,6 +112,47 @@ def unbroken(train, tmp_path_factory):
 
 def bits(path):
     return {name: tensor.tobytes() for name, tensor in load_file(str(path)).items()}
+
+
+FEW = ["--set", "finetune.num_envs=4", "--set", "finetune.horizon=2", "--set", "finetune.updates=1"]
+
+
+def test_a_shipped_policy_is_trained_further_with_its_own_settings(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(evaluate, "tracking_metrics", lambda *_: {"position_cm": 0.0, "heading_deg": 0.0})
+    monkeypatch.setattr(
+        evaluate, "policy_metrics", lambda *_: {"position_cm": 0.0, "heading_deg": 0.0, "platforms": {}}
+    )
+    folder = tmp_path / "run"
+    assert main(["train", "--start", "field-under", "--out", str(folder), "--no-cache", *FEW]) == 0
+    before, config, about = checkpoints.load_policy(policy_file.locate("field-under"))
+    after, changed, now = checkpoints.load_policy(folder / "policy.safetensors")
+    assert changed.environment == config.environment
+    assert changed.finetune.updates == 1
+    assert now["start"] == about["sha256"]
+    moved = [float(jnp.abs(a - b).max()) for a, b in zip(*map(jax.tree.leaves, (before, after)), strict=True)]
+    # One step of Adam moves a weight by at most the learning rate.
+    assert 0 < max(moved) <= config.finetune.learning_rate * 1.001
+    # The run belongs to the policy that it started from.
+    assert main(["train", "--out", str(folder), "--no-cache", "--resume", "--start", "field", *FEW]) == 2
+    assert "start = " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--start", "field", "--sea", "field"], "start = 'field': must stand without method"),
+        (["--start", "field", "--set", "latent_size=9"], "has other inputs or networks than these settings"),
+        (["--start", "field", "--set", "scales.error=3"], "has other inputs or networks than these settings"),
+        (["--start", "field-student"], "a student by the recipe ppo: must be a student by the recipe apg"),
+        (["--start", "feild"], "policy 'feild' is unknown"),
+    ],
+)
+def test_a_start_that_does_not_fit_is_refused_in_a_line(arguments, said, tmp_path, capsys):
+    assert main(["train", *arguments, "--out", str(tmp_path / "run"), "--no-cache"]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_run_killed_over_and_over_ends_with_the_same_weights(train, unbroken, tmp_path):

@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
+from anyhull import policy_file
 from anyhull.cli.output import AsJson, new_table, open_console, print_json
 from anyhull.errors import InputError, unknown
 from anyhull.paper import IDEAL
@@ -44,6 +45,12 @@ def train(
     ] = "full",
     sea: Annotated[str, typer.Option(help="ideal or field.")] = "ideal",
     vessel: Annotated[str | None, typer.Option(help="For ppo-specific and sweep: a name or a TOML file.")] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            help="Train this student further, a name or a file: the last phase of its recipe with its settings."
+        ),
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, trained in one program.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Draws weights, boats and references.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; by default runs/METHOD.")] = None,
@@ -67,7 +74,7 @@ def train(
         from anyhull.learn.precompile import use_cache
     except ImportError as error:
         raise InputError(f"training needs JAX ({error.name} is missing): pip install 'anyhull[learn]'") from None
-    recipe = recipe or ("apg" if method in ("teacher", "student") else "ppo")
+    chosen, recipe = recipe, recipe or ("apg" if method in ("teacher", "student") else "ppo")
     for what, value, accepted in (
         ("recipe", recipe, PRESETS),
         ("preset", preset, PRESETS.get(recipe, {})),
@@ -75,9 +82,16 @@ def train(
     ):
         if value not in accepted:
             raise InputError(unknown(what, value, accepted))
-    config = PRESETS[recipe][preset](method, sea, vessel)
+    config, policy = PRESETS[recipe][preset](method, sea, vessel), None
+    if start is not None:
+        if (method, chosen, preset, sea, vessel) != ("student", None, "full", "ideal", None):
+            must = "must stand without method, recipe, preset, sea and vessel; change its own settings by --set"
+            raise InputError(f"start = {start!r}: {must}")
+        policy, config, _ = checkpoints.load_policy(file := policy_file.locate(start))
     for setting in settings or []:
         config = override(config, setting)
+    if policy is not None:
+        checkpoints.check_shapes(policy, config, file)
     if cache:
         use_cache()
     folder = out or Path("runs") / method
@@ -87,7 +101,7 @@ def train(
         raise InputError("several processes need a coordinator: give ADDRESS:PORT of process 0")
     started = time.monotonic()
     with no_output(), display(method) if distributed.is_leader() else nullcontext() as report:
-        paths = trainer.train(config, folder, seeds=seeds, seed=seed, resume=resume, report=report)
+        paths = trainer.train(config, folder, start=policy, seeds=seeds, seed=seed, resume=resume, report=report)
     if not distributed.is_leader():
         return
     taken = time.monotonic() - started

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import platform
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,8 +32,13 @@ KINDS: dict[str, type[Policy]] = {
 """Policy classes by kind."""
 
 
-def save_policy(path: str | Path, policy: Policy, config: Config, metrics: dict[str, Any]) -> Path:
-    """Write weights, config, training ranges, metrics and versions to one file; returns its path."""
+def save_policy(
+    path: str | Path, policy: Policy, config: Config, metrics: dict[str, Any], origin: Mapping[str, str] | None = None
+) -> Path:
+    """Write weights, config, training ranges, metrics and versions to one file; returns its path.
+
+    `origin` has the `start`, the digest of the policy that the training went on from.
+    """
     kind = next(name for name, kind in KINDS.items() if type(policy) is kind)
     about = {
         "kind": kind,
@@ -40,8 +46,13 @@ def save_policy(path: str | Path, policy: Policy, config: Config, metrics: dict[
         "envelope": config.environment.randomization.envelope(),
         "metrics": metrics,
         "versions": versions(),
-    }
+    } | dict(origin or {})
     return policy_file.write(path, _tensors(policy), about)
+
+
+def digest(policy: Policy) -> str:
+    """The SHA-256 of a policy's tensors, as in the metadata of its file."""
+    return policy_file.digest(_tensors(policy))
 
 
 def load_policy(path: str | Path) -> tuple[Policy, Config, dict[str, Any]]:
@@ -86,6 +97,17 @@ def versions() -> dict[str, str]:
 
     packages = {name: version(name) for name in ("anyhull", "jax", "equinox", "optax")}
     return packages | {"python": platform.python_version(), "device": jax.devices()[0].device_kind}
+
+
+def check_shapes(policy: Policy, config: Config, path: str | Path) -> None:
+    """Reject a config that trains no policy of that kind and those shapes."""
+    kind = next(name for name, kind in KINDS.items() if type(policy) is kind)
+    if kind != "student" or config.recipe != "apg":
+        raise InputError(f"{path}: a {kind} by the recipe {config.recipe}: must be a student by the recipe apg")
+    if jax.tree.map(jnp.shape, policy) != jax.tree.map(jnp.shape, _blank(kind, config)):
+        raise InputError(
+            f"{path}: has other inputs or networks than these settings: leave scales and sizes as they are"
+        )
 
 
 def _blank(kind: str, config: Config) -> Policy:

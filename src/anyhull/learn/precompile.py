@@ -32,15 +32,18 @@ def use_cache() -> None:
 def precompile(
     phases: Sequence[Phase],
     keys: Sequence[jax.Array],
+    policy: Any,
     wanted: Sequence[bool],
     count: int,
     lower_measure: Callable[[Any], Sequence[Any]],
 ) -> Iterator[list[tuple[Future[Callable[[Any], Any]], list[Future[Any]]]]]:
     """For each phase its compiled iteration, and what measuring its policies needs, for `count` vmapped runs.
 
+    `policy` is that which the first phase starts from, or None.
+
     Metrics, which `lower_measure` lowers for a policy of zeros, are compiled only into JAX's cache.
     """
-    pool, programs, policy = ThreadPoolExecutor(1), [], None
+    pool, programs = ThreadPoolExecutor(1), []
     try:
         for number, (phase, key, want) in enumerate(zip(phases, keys, wanted, strict=True)):
             state = jax.eval_shape(phase.initial, key, policy)

@@ -23,6 +23,7 @@ from anyhull.hydrodynamics import Theta
 from anyhull.learn import checkpoints, distributed, evaluate
 from anyhull.learn.config import Config
 from anyhull.learn.phases import Phase, phases
+from anyhull.learn.policies import Policy
 from anyhull.learn.precompile import precompile
 
 LOOK_INTERVAL = 1.0
@@ -53,6 +54,7 @@ def train(
     config: Config | Mapping[str, Config],
     folder: str | Path,
     *,
+    start: Policy | None = None,
     seeds: int = 1,
     seed: int = 0,
     resume: bool = False,
@@ -65,6 +67,7 @@ def train(
     Several seeds are one vmapped program. So are several configs by name, which may differ only in
     `randomization.center`: each is trained with every seed, and its name is part of the file names. A checkpoint is
     written every `checkpoint_interval` s; with `resume`, a stopped run continues from it with the same final weights.
+    With a policy to `start` from, as `config` describes it, only the last phase runs, and goes on with its weights.
     With `every_phase`, the policies of intermediate phases are written too, in files named after the phase. Of several
     processes (`distributed.join`) only the first uses the folder and reports; the others return no paths.
     """
@@ -72,35 +75,38 @@ def train(
     configs = {"": config} if isinstance(config, Config) else dict(config)
     config, count = next(iter(configs.values())), len(configs) * seeds
     check_configs(configs)
-    record = json.loads(json.dumps({"config": recorded(configs), "seeds": seeds, "seed": seed}))
+    origin = {} if start is None else {"start": checkpoints.digest(start)}
+    record = json.loads(json.dumps(origin | {"config": recorded(configs), "seeds": seeds, "seed": seed}))
     distributed.check_equal(record)
     distributed.on_leader(open_folder, folder, record, resume)
     owners = [owner for owner in configs.values() for _ in range(seeds)]
     centers = None if len(configs) == 1 else jnp.array([owner.environment.randomization.center for owner in owners])
-    parts = [spread(config, number, count, centers) for number in range(len(phases(config)))]
+    last = len(phases(config)) - 1
+    numbers = range(last + 1) if start is None else [last]
+    parts = [spread(config, number, count, centers) for number in numbers]
     own = [jax.random.fold_in(jax.random.key(seed), i) for i in range(seeds)] * len(configs)
-    keys = [[jax.random.fold_in(key, number) for key in own] for number in range(len(parts))]
+    keys = [[jax.random.fold_in(key, number) for key in own] for number in numbers]
     starts = [jnp.stack(several) if count > 1 else several[0] for several in keys]
 
-    files = [folder / f"checkpoint-{number}.safetensors" for number in range(len(parts))]
+    files = [folder / f"checkpoint-{number}.safetensors" for number in numbers]
     done = distributed.on_leader(lambda: [iterations_done(file) for file in files]) or [0] * len(parts)
     wanted = [n < phase.iterations for n, phase in zip(distributed.broadcast(*done), parts, strict=True)]
-    policy: Any = None
+    policy: Any = start
+    if start is not None and count > 1:
+        policy = jax.tree.map(lambda leaf: jnp.stack([leaf] * count), start)
     written: list[Path] = []
-    with precompile(parts, starts, wanted, count, partial(evaluate.lower_metrics, config=config)) as programs:
-        for number, phase in enumerate(parts):
-            state = phase.initial(starts[number], policy)
-            state = distributed.on_leader(restored, files[number], state) or state
+    with precompile(parts, starts, policy, wanted, count, partial(evaluate.lower_metrics, config=config)) as programs:
+        for phase, key, file, (program, measures) in zip(parts, starts, files, programs, strict=True):
+            state = phase.initial(key, policy)
+            state = distributed.on_leader(restored, file, state) or state
             state = distributed.shard(distributed.broadcast_tree(state), count)
-            program, measures = programs[number]
-            place = folder, files[number], count, checkpoint_interval
+            place = folder, file, count, checkpoint_interval
             state = run_phase(phase, state, program, Monitor(phase, config, *place, measures, report))
             policy = jax.device_get(phase.policy(distributed.gather(state)))
-            last = number == len(parts) - 1
-            if last or every_phase:
-                names = paths(folder, "policy" if last else phase.name, seeds, list(configs))
+            if phase is parts[-1] or every_phase:
+                names = paths(folder, "policy" if phase is parts[-1] else phase.name, seeds, list(configs))
                 saved = zip(names, policies(policy, count), owners, strict=True)
-                written = distributed.on_leader(save_policies, saved) or written
+                written = distributed.on_leader(save_policies, saved, origin) or written
     return written
 
 
@@ -246,10 +252,10 @@ def restored(checkpoint: Path, state: Any) -> Any:
     return checkpoints.load_state(checkpoint, state)[0] if checkpoint.exists() else state
 
 
-def save_policies(several: Iterable[tuple[Path, Any, Config]]) -> list[Path]:
-    """Write each (path, policy, config) with its metrics; returns the paths."""
+def save_policies(several: Iterable[tuple[Path, Any, Config]], origin: dict[str, str]) -> list[Path]:
+    """Write each (path, policy, config) with its metrics and its origin; returns the paths."""
     measured = ((path, policy, config, evaluate.policy_metrics(policy, config)) for path, policy, config in several)
-    return [checkpoints.save_policy(*saved) for saved in measured]
+    return [checkpoints.save_policy(*saved, origin) for saved in measured]
 
 
 def spread(config: Config, number: int, count: int, centers: jax.Array | None = None) -> Phase:
