@@ -46,6 +46,22 @@ def test_the_cost_by_hand():
         np.testing.assert_allclose(terms[name], [value], rtol=1e-4, err_msg=name)
 
 
+def test_a_boat_whose_integration_overflows_leaves_the_gradient_of_the_others():
+    # Damping of 1e9 1/s: the first step overflows, and so does its derivative.
+    environment, policy = TrackingEnv(), fresh()
+    state = apg.initial(jax.random.key(1), SMALL, environment, policy)
+    stiff = state.env_state._replace(e=state.env_state.e.at[0, 3:6].set(1e9))
+    weights, unflatten = flatten(policy)
+
+    def cost(weights):
+        arguments = stiff, state.memory, jax.random.key(2), jnp.ones(()), SMALL, environment
+        return apg.window_cost(unflatten(weights), *arguments)[0]
+
+    slope = jax.jit(jax.grad(cost))(weights)
+    assert np.isfinite(slope).all()
+    assert (slope != 0).any()
+
+
 def test_a_soft_error_is_quadratic_below_its_softness_and_linear_above():
     # sqrt(1 + 0.1²) - 1 = 0.0049876 and sqrt(1 + 100²) - 1 = 99.005, in units of the softness.
     np.testing.assert_allclose(apg.pseudo_huber(jnp.array([1e-8, 1e-2]), 1e-3), [4.9876e-6, 99.005e-3], rtol=1e-3)

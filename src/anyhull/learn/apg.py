@@ -72,16 +72,16 @@ def optimizer(config: APG) -> optax.GradientTransformation:
 
 
 @jax.custom_vjp
-def clip_cotangent(x: Float[Array, "n ..."], limit: Scalar) -> Float[Array, "n ..."]:
+def clip_cotangent(x: Float[Array, "n ..."], limit: Scalar | float) -> Float[Array, "n ..."]:
     """The identity; in the backward pass each boat's cotangent is clipped to norm `limit`, and zeroed if not finite."""
     return x
 
 
-def _clip_forward(x: Array, limit: Scalar) -> tuple[Array, Scalar]:
+def _clip_forward(x: Array, limit: Scalar | float) -> tuple[Array, Scalar | float]:
     return x, limit
 
 
-def _clip_backward(limit: Scalar, cotangent: Array) -> tuple[Array, None]:
+def _clip_backward(limit: Scalar | float, cotangent: Array) -> tuple[Array, None]:
     axes = tuple(range(1, cotangent.ndim))
     norm = jnp.sqrt(jnp.sum(cotangent**2, axis=axes, keepdims=True))
     scaled = cotangent * jnp.minimum(1.0, limit / jnp.maximum(norm, 1e-30))
@@ -128,7 +128,9 @@ def window_cost(
 
     def act(observation: Array, history: Array, privileged: Array, memory: Array) -> Any:
         # No gradient through later histories: their scales would dominate the gradient of the cost.
-        return policy.act(observation, jax.lax.stop_gradient(history), privileged, memory)
+        action, latent, memory = policy.act(observation, jax.lax.stop_gradient(history), privileged, memory)
+        # A boat whose integration overflows has no finite gradient: without this the window of every boat is lost.
+        return clip_cotangent(action, jnp.inf), latent, memory
 
     def carry(state: EnvState, memory: Array) -> tuple[EnvState, Array]:
         fields = ("boat", "commands", "actuators")
