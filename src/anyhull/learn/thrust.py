@@ -14,6 +14,10 @@ from anyhull.dynamics import SUBSTEP
 DRAWS = 4
 """Uniform numbers in [0, 1) per boat."""
 
+SLOWEST = (0.35, 0.32, 0.5)
+"""Least speeds (m/s, m/s, rad/s) at which the quadratic share of drag is stated: at a top speed in sway of a centimetre
+per second it would make a drag in a current that no integration follows."""
+
 THRUST, LAG, REVERSE, DEAD_BAND, QUADRATIC = slice(0, 3), 3, 4, 5, 6
 """Places in the state of the actuators."""
 
@@ -64,11 +68,14 @@ class ThrusterModel:
         return found, jnp.concatenate([thrust, actuators[LAG:]])
 
     def drag(self, e: Float[Array, " 9"], actuators: Float[Array, " n"]) -> tuple[Array, Array | None]:
-        """Components with linear damping only, and the quadratic damping; at top speed their sum is that of `e`."""
+        """Components with linear damping only, and the quadratic damping.
+
+        At top speed, or at `SLOWEST` where that is more, their sum is the damping of `e`.
+        """
         if not self.quadratic:
             return e, None
         share, rates = actuators[QUADRATIC], e[3:6]
-        return e.at[3:6].multiply(1 - share), share * rates**2 / e[:3]
+        return e.at[3:6].multiply(1 - share), share * rates / jnp.maximum(e[:3] / rates, jnp.array(SLOWEST))
 
     def lag_of(self, actuators: Float[Array, " n"]) -> Float[Array, ""]:
         """The boat's lag, s."""
