@@ -41,9 +41,18 @@ def test_the_cost_by_hand():
     terms = apg.cost_terms(boat, reference, command, previous, config)
     # The boat gets (1, 0.5, 0): changes 0.2 and 0.1, squares 1.25; 0.5 is asked for in excess.
     expected = {"position": 0.05, "heading": 0.05, "velocity": 0.01, "delta_tau": 0.06, "effort": 0.375, "excess": 0.2}
+    expected |= {"spin": 0.0}
     assert terms.keys() == expected.keys()
     for name, value in expected.items():
         np.testing.assert_allclose(terms[name], [value], rtol=1e-4, err_msg=name)
+
+
+def test_turning_costs_where_the_reference_rests():
+    config = replace(SMALL, huber_delta=0.0, spin=0.5)
+    boat = jnp.tile(jnp.array([0.0, 0.0, 0.0, 0.0, 0.0, -0.4]), (2, 1))
+    reference = jnp.array([[0.0] * 6, [0.0, 0.0, 0.0, 0.6, 0.0, 0.0]])
+    terms = apg.cost_terms(boat, reference, jnp.zeros((2, 3)), jnp.zeros((2, 3)), config)
+    np.testing.assert_allclose(terms["spin"], [0.2, 0.0], rtol=1e-6)
 
 
 def test_a_boat_whose_integration_overflows_leaves_the_gradient_of_the_others():

@@ -100,10 +100,12 @@ def cost_terms(boat: Array, reference: Array, command: Array, previous: Array, c
     """The terms of the cost of one step, by name, for boats (n, 6); `command` is not yet clipped."""
     error, delta = boat - reference, config.huber_delta
     clipped = jnp.clip(command, -1.0, 1.0)
+    rests = (reference[:, 3:] == 0).all(-1)
     return {
         "position": pseudo_huber(error[:, 0] ** 2 + error[:, 1] ** 2, delta),
         "heading": config.heading * pseudo_huber(wrap(error[:, 2]) ** 2, delta),
         "velocity": config.velocity * pseudo_huber((error[:, 3:] ** 2).sum(-1), delta),
+        "spin": config.spin * jnp.where(rests, pseudo_huber(boat[:, 5] ** 2, delta), 0.0),
         "delta_tau": config.delta_tau * pseudo_huber((clipped - previous) ** 2, delta).sum(-1),
         "effort": config.effort * (clipped**2).sum(-1),
         "excess": config.excess * (jnp.abs(command) - 1).clip(0.0).sum(-1),

@@ -125,6 +125,8 @@ class APG:
     """Weight of the squared command."""
     excess: float = 0.1
     """Weight of the command beyond saturation, where the dynamics give no gradient."""
+    spin: float = 0.0
+    """Weight of the yaw rate (rad/s) while the reference rests: without sway force there is no heading to hold then."""
     latent: float = 0.0
     """Weight of the squared distance of a student's latent from the teacher's."""
     nll: float = 0.0
