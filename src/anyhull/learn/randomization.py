@@ -23,7 +23,7 @@ TOP_SPEED = {"u": (0.353, 21.0), "v": (0.324, 5.79), "r": (0.5, 33.0)}
 SWAY_SHARE = (0.15, 1.5)
 """Peak sway over peak surge acceleration."""
 
-ARM = (0.25, 2.0)
+ARM = (0.12, 2.0)
 """Lever arm M_z^max / F_x^max, m: ties the Munk moment to the yaw authority of a boat of that size."""
 
 WITHOUT_SWAY: dict[str, tuple[float, float]] = {

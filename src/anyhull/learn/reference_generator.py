@@ -28,7 +28,7 @@ CRUISE = 1.2
 FAST_SHARE = 0.25
 """Share of the segments that may be faster, for a boat that can."""
 
-DIVERGENCE_RATE = 3.0
+DIVERGENCE_RATE = 6.0
 """Largest rate at which the Munk moment may turn a boat away at speeds above `CRUISE`, 1/s."""
 
 
