@@ -161,6 +161,11 @@ def test_ratios_and_the_order_of_methods_are_judged_by_standard_errors():
     found = held(result("ideal-student", {"rows": rows}))
     order = (*["Student avg. z ahead of PPO (general)"] * 2, "no")
     assert found["order of the learned methods by position"][1:] == order
+    # In the paper's order, but student and teacher 0.01 apart, which is chance; then 0.1 apart.
+    for teacher, holds in ((0.81, "undecided"), (0.9, "yes")):
+        rows |= {"teacher": of_seeds(teacher, 0.05), "student-mean-latent": of_seeds(1.7, 0.05)}
+        found = held(result("ideal-student", {"rows": rows}))
+        assert found["order of the learned methods by position"][1:] == (*["none beyond chance"] * 2, holds)
 
 
 def test_a_fitted_row_and_a_start_that_was_not_run_are_called_so():
@@ -194,6 +199,9 @@ def test_in_the_twin_a_difference_counts_if_its_interval_excludes_zero(shift, wh
     assert cells[1].endswith(f"{shift:+.2f} ({shift - 0.01:+.2f} to {shift + 0.01:+.2f}), {where}")
     assert cells[-1] == ("yes" if where == "ahead" else "no")
     assert found["Platform A, heading: Student level with PPO (general)"][-1] == ("yes" if where == "level" else "no")
+    # Differences of ± 2 at errors of 4: level would say too much.
+    wide = held(trial("student", errors), trial("ppo-general", [e + 2 * (-1) ** k for k, e in enumerate(errors)]))
+    assert wide["Platform A, heading: Student level with PPO (general)"][-1] == "undecided"
     # One of the MPC's trials was not completed.
     assert found["Platform B, heading: Student ahead of MPC*, field tuning"][-1] == "undecided"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +41,8 @@ PRINTED = 0.005
 """Half of the last place of the paper's table."""
 
 CLEAR = 0.25
-"""Two standard errors, as a share of the paper's figure, above which nothing is said of agreement."""
+"""Two standard errors, as a share of the paper's figure, above which nothing is said of agreement; likewise the end of
+an interval that contains zero, as a share of the student's error."""
 
 ON_BOATS = (
     ("platform-a", "ppo-general", "position", "ahead"),
@@ -76,7 +78,8 @@ FIELD_NOTE = (
     "Medians over the trials in the twin of the student's error and of the other's, then the median of the other's "
     "minus the student's in the same trial with its interval of 95 % confidence: of the estimated state, as in the "
     "paper, by which a claim is judged, and of the true one. The student is ahead or behind if the interval excludes "
-    "zero, else level. Each method has one policy, of seed 0; one that does not complete its trials decides nothing."
+    "zero, else level; undecided where the interval reaches beyond a quarter of the student's error. Each method has "
+    "one policy, of seed 0; one that does not complete its trials decides nothing."
 )
 
 
@@ -169,12 +172,16 @@ def _smallest(found: Entries) -> Judged:
 
 
 def _order(found: Entries) -> Judged:
-    """The learned methods that are ahead of one that the paper has before them."""
+    """The learned methods that are ahead of one that the paper has before them.
+
+    The order is the paper's if each method is ahead of the next beyond chance.
+    """
     ours = _sorted(found)
     pairs = ((one, other) for i, one in enumerate(ours) for other in ours[i + 1 :])
     turned = (pair for pair in pairs if LEARNED.index(pair[0]) > LEARNED.index(pair[1]))
     ahead = [" ahead of ".join(LABELS[row] for row in pair) for pair in turned if _ahead(found, *pair)]
-    return ", ".join(ahead) or "the paper's", _word(not ahead)
+    clear = all(_ahead(found, *pair) for pair in pairwise(row for row in LEARNED if row in found))
+    return ", ".join(ahead) or "none beyond chance", "no" if ahead else "yes" if clear else "undecided"
 
 
 def _latent(results: dict[str, Result]) -> Iterator[tuple[str, ...]]:
@@ -206,7 +213,7 @@ def _field(results: dict[str, Result]) -> Iterator[tuple[str, ...]]:
             (ours, finding), (true, _) = (_beside(student, other, f"{state}_{what}") for state in ("estimated", "true"))
             completed = all(one["arrived"] == one["trials"] for one in (student, other))
             claim = f"{name_of(platform)}, {metric}: Student {where}{CONNECTED[where]}{LABELS[row]}"
-            word = _word(finding == where) if completed else "undecided"
+            word = "undecided" if finding == "undecided" or not completed else _word(finding == where)
             yield claim, _pair(printed[0], printed[1], unit), ours, true, word
 
 
@@ -214,7 +221,8 @@ def _beside(student: dict[str, Any], other: dict[str, Any], what: str) -> tuple[
     """An error of the student beside that of another row, and where the student is."""
     own, its = (np.array(one[what]["each"]) for one in (student, other))
     low, high = median_interval((its - own).tolist())
-    finding = "ahead" if low > 0 else "behind" if high < 0 else "level"
+    narrow = max(-low, high) <= CLEAR * np.median(own)
+    finding = "ahead" if low > 0 else "behind" if high < 0 else "level" if narrow else "undecided"
     difference = f"{np.median(its - own):+.2f} ({low:+.2f} to {high:+.2f})"
     unit = "°" if what.endswith("deg") else " cm"
     return f"{_pair(float(np.median(own)), float(np.median(its)), unit)}: {difference}, {finding}", finding
