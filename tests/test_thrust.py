@@ -117,6 +117,17 @@ def test_a_turn_of_a_boat_without_sway_keeps_its_drift_angle_and_its_moment():
         assert moment <= 0.6 * e[2] * (1 + 1e-5)
 
 
+def test_against_a_current_a_boat_without_sway_is_asked_for_less_speed():
+    e = jnp.array(Vessel.load("heron").effective()._replace(alpha_v=2.4))
+    still, against = (capability_without_sway(tuple(e), fastest=5.0, current=current) for current in (0.0, 0.2))
+    # 0.85 of a top speed of 4 m/s is more than the 1.2 m/s of most segments in either case.
+    assert still.speed == against.speed == pytest.approx(1.2)
+    slow = tuple(e.at[0].multiply(0.2))  # at the same damping the top speed is a fifth
+    still, against = (capability_without_sway(slow, fastest=5.0, current=current) for current in (0.0, 0.2))
+    assert float(still.speed - against.speed) == pytest.approx(0.2, rel=1e-5)
+    assert float(still.fast - against.fast) == pytest.approx(0.2, rel=1e-5)
+
+
 def test_the_preset_trains_boats_without_sway_in_both_seas():
     for sea in ("ideal", "field"):
         environment = apg_under("student", sea).environment

@@ -266,7 +266,7 @@ def apg_under(method: str, sea: str = "ideal", vessel: str | None = None) -> Con
         initial_offset=UNDER_OFFSET,
         fastest=UNDER_FASTEST,
     )
-    weights: Any = {"num_envs": 512, "horizon": 64, "heading": 0.05, "velocity": 0.02, "delta_tau": 0.05}
+    weights: Any = {"num_envs": 512, "horizon": 64, "heading": 0.05, "velocity": 0.02, "delta_tau": 0.05, "spin": 0.3}
     updates = 6000
     if sea != "ideal":
         # Against wind from the side only turning helps: it takes larger steps of the command, and its effect on the

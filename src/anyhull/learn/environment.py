@@ -304,7 +304,7 @@ class TrackingEnv:
 
     def _capability(self, e: Float[Array, " 9"]) -> reference_generator.Capability:
         if not self.randomization.sway:
-            return reference_generator.capability_without_sway(e, fastest=self.fastest)
+            return reference_generator.capability_without_sway(e, fastest=self.fastest, current=self.sea.current)
         return reference_generator.capability(e, turn=self.turn_share, fastest=self.fastest)
 
     def _seen(self, window: Float[Array, "11 6"], boat: Float[Array, " 6"]) -> Float[Array, "11 6"]:

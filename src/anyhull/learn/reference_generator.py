@@ -82,15 +82,18 @@ def capability(e: Numbers, share: float = 0.85, turn: float = 0.85, fastest: flo
     )
 
 
-def capability_without_sway(e: Numbers, fastest: float = CRUISE) -> Capability:
+def capability_without_sway(e: Numbers, fastest: float = CRUISE, current: float = 0.0) -> Capability:
     """What a boat without sway force can follow: it drifts outward in turns, and its drift causes a Munk moment.
+
+    Against a `current`, m/s, it is slower by that.
 
     In a steady turn the sway speed is c_ru·r·u·tau_v, so the drift angle is about |c_ru|·r·tau_v. To keep station it
     turns into what pushes it, which takes long stops.
     """
     alpha_u, _, alpha_r, d_u, d_v, d_r, _, c_ru, c_uv = e
     xp = namespace(*e)
-    speed, fast = xp.minimum(0.85 * alpha_u / d_u, CRUISE), _fast(e, 0.85, fastest)
+    speed = xp.minimum(0.85 * alpha_u / d_u - current, CRUISE)
+    fast = xp.maximum(_fast(e, 0.85, fastest) - current, speed)
 
     def yaw_rate(speed: Any) -> Any:
         munk = xp.maximum(c_uv, 0.0) * -c_ru * speed * speed / d_v
