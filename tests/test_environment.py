@@ -13,6 +13,7 @@ from anyhull.learn import reference_generator
 from anyhull.learn.environment import LARGEST, SUBSTEPS, Draws, EnvState, TrackingEnv
 from anyhull.learn.kernels.dynamics import move
 from anyhull.learn.reward import RewardWeights, reward_terms
+from anyhull.paper import PLATFORMS
 from anyhull.vessel import Vessel
 
 IDEAL, FIELD = TrackingEnv(), TrackingEnv(Sea.field())
@@ -284,3 +285,19 @@ def test_sizes_are_what_the_task_declares():
         assert seen.shape == (declared,)
     # Commands of this and of the last two periods may be in force: 200 ms.
     assert state.commands.shape == (3, FIELD.action_size)
+
+
+def test_a_current_is_weaker_for_a_boat_whose_forces_do_not_hold_it():
+    environment = TrackingEnv(Sea.field(), fastest=5.0)
+    state = environment.reset(jnp.full(environment.reset_draws, 0.5))
+    state = state._replace(disturbance=state.disturbance.at[:2].set(jnp.array([0.0, 0.2])))
+    for name in PLATFORMS:
+        e = jnp.array(Vessel.load(name).normalized)
+        np.testing.assert_allclose(environment._current(state._replace(e=e)), [0.0, 0.2], rtol=1e-6)
+    # alpha_r = 1.2, c_uv = -10, c_ru = -0.6: at most 6 / sqrt(6) = 2.45 m/s, where 0.5 · 1.2 / (10 · 2.45) = 0.0245 m/s
+    # takes half of the yaw moment.
+    ship = jnp.array([1.0, 0.3, 1.2, 0.2, 0.4, 1.4, 1 / 0.6, -0.6, -10.0])
+    np.testing.assert_allclose(environment._current(state._replace(e=ship)), [0.0, 0.0245], rtol=1e-3)
+    # alpha_v = 0.04 and 0.4 1/s: a top speed in sway of 0.1 m/s, and no Munk moment.
+    weak = ship.at[1].set(0.04).at[8].set(0.0)
+    np.testing.assert_allclose(environment._current(state._replace(e=weak)), [0.0, 0.05], rtol=1e-5)

@@ -39,6 +39,9 @@ NOISE_MEMORY = 0.85
 CURRENT, FORCE, DELAY = slice(0, 2), slice(2, 5), slice(5, 6)
 """Slices of `EnvState.disturbance`."""
 
+HELD = 0.5
+"""Share of a boat's forces that the largest current takes in training at most."""
+
 WITHOUT_SWAY = (1.0, 0.0, 1.0)
 """Factors on the command of a boat that cannot push sideways."""
 
@@ -240,7 +243,8 @@ class TrackingEnv:
         active = delayed(tuple(commands), delay[0], SUBSTEPS) if self.sea.commands > 1 else [command] * SUBSTEPS
         active, actuators = self.thrusters.apply(active, state.actuators)
         e, quadratic = self.thrusters.drag(state.e, actuators)
-        boat = move(state.boat, jnp.stack([jnp.stack(tau) + force for tau in active]), e, current, quadratic)
+        water = self._current(state)
+        boat = move(state.boat, jnp.stack([jnp.stack(tau) + force for tau in active]), e, water, quadratic)
         # An extreme boat can diverge until the integration overflows: the episode then terminates.
         overflow = ~jnp.all(jnp.abs(boat) < LARGEST)
         boat = jnp.where(overflow, state.boat, boat)
@@ -296,11 +300,24 @@ class TrackingEnv:
         e = jnp.asarray(observation.scale_privileged(state.e)) if self.log_dynamics else state.e
         if not self.privileged_sea:
             return e
-        current, force, delay = (state.disturbance[part] for part in (CURRENT, FORCE, DELAY))
-        drift = jnp.stack(to_body(current[0], current[1], state.boat[2]))
+        force, delay = (state.disturbance[part] for part in (FORCE, DELAY))
+        drift = jnp.stack(to_body(*self._current(state), state.boat[2]))
         scales = observation.DELAY_SCALE, observation.CURRENT_SCALE, observation.FORCE_SCALE
         delay = delay + self.thrusters.lag_of(state.actuators)
         return jnp.asarray(observation.pack(Privileged(e, scales[0] * delay, scales[1] * drift, scales[2] * force)))
+
+    def _current(self, state: EnvState) -> Float[Array, " 2"]:
+        """The current, weaker where half of a boat's forces do not hold it from the side, or not its Munk moment.
+
+        In a stronger one such a boat is lost whatever the policy does.
+        """
+        current = state.disturbance[CURRENT]
+        if self.sea.current == 0:
+            return current
+        _, alpha_v, alpha_r, _, d_v, *_, c_uv = state.e
+        munk = HELD * alpha_r / jnp.maximum(jnp.abs(c_uv) * self._capability(state.e).fast, 1e-6)
+        sway = HELD * alpha_v / d_v if self.randomization.sway else jnp.inf
+        return current * jnp.minimum(jnp.minimum(munk, sway) / self.sea.current, 1.0)
 
     def _capability(self, e: Float[Array, " 9"]) -> reference_generator.Capability:
         if not self.randomization.sway:
