@@ -70,6 +70,7 @@ UNRECORDED = {
     Key("docs/notes/training.md", "Variants of Phase 2", "variant"): TRIED,
     Key("docs/notes/training.md", "Analytic policy gradients (APG)", "policy"): TRIED,
     Key("docs/notes/training.md", "Field sea", "policy"): TRIED,
+    Key("docs/notes/training.md", "Training further on two cores", "variant"): TRIED,
     Key("docs/notes/training.md", "Sensor noise", "scales of gain, velocity, command"): TRIED,
     Key("docs/notes/training.md", "Sensor noise", "boats measured exactly"): TRIED,
     Key("docs/notes/training.md", "Network and history", "variant"): TRIED,

@@ -202,9 +202,7 @@ class TrackingEnv:
     def reset(self, uniforms: Float[Array, " n"], progress: Scalar | float = 1.0) -> EnvState:
         """A new episode from `reset_draws` uniform numbers."""
         difficulty, sea = self.difficulty(progress), self.sea
-        ends = list(
-            accumulate((randomization.DRAWS, reference_generator.DRAWS, 6, 1, 5, thrust.DRAWS * self.thrusters.real))
-        )
+        ends = list(accumulate(self._reset_parts))
         boat, segment, offset, delay, disturbance, actuators, error = jnp.split(uniforms, ends)
         e = self.randomization.sample(boat, self.initial_spread + (1 - self.initial_spread) * difficulty)
         first = reference_generator.draw(segment, self._capability(e), difficulty)
@@ -243,8 +241,8 @@ class TrackingEnv:
         active = delayed(tuple(commands), delay[0], SUBSTEPS) if self.sea.commands > 1 else [command] * SUBSTEPS
         active, actuators = self.thrusters.apply(active, state.actuators)
         e, quadratic = self.thrusters.drag(state.e, actuators)
-        water = self._current(state)
-        boat = move(state.boat, jnp.stack([jnp.stack(tau) + force for tau in active]), e, water, quadratic)
+        forces = jnp.stack([jnp.stack(tau) + force for tau in active])
+        boat = move(state.boat, forces, e, self._current(state), quadratic)
         # An extreme boat can diverge until the integration overflows: the episode then terminates.
         overflow = ~jnp.all(jnp.abs(boat) < LARGEST)
         boat = jnp.where(overflow, state.boat, boat)
@@ -300,17 +298,14 @@ class TrackingEnv:
         e = jnp.asarray(observation.scale_privileged(state.e)) if self.log_dynamics else state.e
         if not self.privileged_sea:
             return e
-        force, delay = (state.disturbance[part] for part in (FORCE, DELAY))
-        drift = jnp.stack(to_body(*self._current(state), state.boat[2]))
+        current, force, delay = self._current(state), state.disturbance[FORCE], state.disturbance[DELAY]
+        drift = jnp.stack(to_body(current[0], current[1], state.boat[2]))
         scales = observation.DELAY_SCALE, observation.CURRENT_SCALE, observation.FORCE_SCALE
         delay = delay + self.thrusters.lag_of(state.actuators)
         return jnp.asarray(observation.pack(Privileged(e, scales[0] * delay, scales[1] * drift, scales[2] * force)))
 
     def _current(self, state: EnvState) -> Float[Array, " 2"]:
-        """The current, weaker where half of a boat's forces do not hold it from the side, or not its Munk moment.
-
-        In a stronger one such a boat is lost whatever the policy does.
-        """
+        """The current, weaker where half of a boat's forces do not hold it from the side, or not its Munk moment."""
         current = state.disturbance[CURRENT]
         if self.sea.current == 0:
             return current
