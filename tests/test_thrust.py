@@ -66,6 +66,7 @@ def test_quadratic_drag_can_be_integrated_for_every_boat_without_sway_force():
     uniforms = jax.random.uniform(jax.random.key(0), (4000, environment.reset_draws))
     states = jax.vmap(environment.reset)(uniforms)
     linear, quadratic = jax.vmap(FIELD_THRUSTERS.drag)(states.e, states.actuators)
+    assert quadratic is not None
     assert (linear[:, 4] + 2 * quadratic[:, 1] * 0.6).max() < 139.0
 
 
