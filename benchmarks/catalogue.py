@@ -1,18 +1,22 @@
 """All vessels of the catalogue under the shipped policies, zero-shot, and under the MPC that knows each.
 
-    python catalogue.py --json results/catalogue.json    # about fifteen minutes on two cores
+    python catalogue.py --json results/catalogue.json                    # about fifteen minutes on two cores
+    python catalogue.py --json results/catalogue.json --kinds policy     # three minutes; the MPC's rows stay
 
 Each boat follows a rectangle of its own size at 0.4 of its top speed: 10 by 6 lengths with corners of 2 lengths, or the
-smallest multiple of it whose corners the boat can follow by the rule of training: in still water with the policy
-`ideal` and the MPC `tight`, in the field sea in the boat's own scale with `field` and the MPC `field`, from the
-reference's velocity. Where the catalogue has no length, it is estimated from the radius of gyration. The current is at
-most what half of a boat's forces hold from the side: half its top sway speed, and a Munk moment of half its yaw moment.
+smallest multiple of it whose corners the boat can follow by the rule of training: in still water with the policies
+`field` and `ideal` and the MPC `tight`, in the field sea in the boat's own scale with `field` and the MPC `field`,
+from the reference's velocity. Where the catalogue has no length, it is estimated from the radius of gyration. The
+current is at most what half of a boat's forces hold from the side: half its top sway speed, and a Munk moment of half
+its yaw moment.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -76,13 +80,19 @@ def sea_of(vessel: Vessel, name: str) -> Sea:
     return replace(sea, current=min(sea.current, sway, munk))
 
 
+CASES: dict[str, dict[str, tuple[str, Sequence[int]]]] = {
+    "policy": {"deployed_ideal": ("field", (0,)), "policy_ideal": ("ideal", (0,)), "policy_field": ("field", SEEDS)},
+    "mpc": {"mpc_ideal": ("tight", (0,)), "mpc_field": ("field", SEEDS[:MPC_RUNS])},
+}
+"""By kind of controller and by case, which ends with its sea: the policy or the tuning, and the seeds."""
+
+
 def run(job: tuple[str, str, str, int]) -> dict[str, Any]:
     """One run of a vessel with a controller in a sea; an error in lengths above `DIVERGED`, or a failure, diverged."""
-    name, kind, sea, seed = job
-    vessel = Vessel.load(name)
+    name, kind, case, seed = job
+    vessel, sea, which = Vessel.load(name), case.rpartition("_")[2], CASES[kind][case][0]
     reference, _ = path(vessel)
-    tuning = "tight" if sea == "ideal" else "field"
-    controller: Controller = Pilot.load(sea, vessel) if kind == "policy" else MPC(vessel, tuning)
+    controller: Controller = Pilot.load(which, vessel) if kind == "policy" else MPC(vessel, which)
     duration = min(reference.duration, LONGEST * vessel.scale.time)
     length = size(vessel)[0]
     try:
@@ -99,13 +109,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="file for the results")
     parser.add_argument("--only", nargs="*", help="these vessels")
+    parser.add_argument("--kinds", nargs="*", default=list(CASES), choices=CASES, help="only these controllers")
     given = parser.parse_args()
     names = given.only or catalogue()
+    stored = json.loads(given.json.read_text())["vessels"] if given.json and given.json.exists() else {}
     jobs = [
-        (name, kind, sea, seed)
+        (name, kind, case, seed)
         for name in names
-        for kind in ("policy", "mpc")
-        for sea, seeds in (("ideal", (0,)), ("field", SEEDS if kind == "policy" else SEEDS[:MPC_RUNS]))
+        for kind in given.kinds
+        for case, (_, seeds) in CASES[kind].items()
         for seed in seeds
     ]
     with ProcessPoolExecutor(2) as pool:
@@ -123,11 +135,14 @@ def main() -> None:
             "radius_lengths": radius,
             "current": sea_of(vessel, "field").current,
         }
-        for kind in ("policy", "mpc"):
-            for sea in ("ideal", "field"):
-                runs = [value for job, value in found.items() if job[:3] == (name, kind, sea)]
+        for kind, cases in CASES.items():
+            for case in cases:
+                if kind not in given.kinds:
+                    row[case] = stored[name][case]
+                    continue
+                runs = [value for job, value in found.items() if job[:3] == (name, kind, case)]
                 means = [value["position_cm"] for value in runs]
-                row[f"{kind}_{sea}"] = {
+                row[case] = {
                     "mean_cm": float(np.mean(means)),
                     "worst_cm": float(np.max(means)),
                     "mean_percent": float(np.mean(means)) / length,
@@ -136,8 +151,8 @@ def main() -> None:
                 }
         table[name] = row
         print(f"{name:18s} L {length:6.2f} v {row['speed']:5.2f} R {radius:5.1f}L scale {row['scale']}", end="")
-        for key in ("policy_ideal", "mpc_ideal", "policy_field", "mpc_field"):
-            cell = row[key]
+        for case in (case for cases in CASES.values() for case in cases):
+            cell = row[case]
             print(f"  {cell['mean_cm']:8.2f} {cell['mean_percent']:6.2f}% !{cell['diverged']}", end="")
         print(flush=True)
     save(given.json, {"machine": describe("numpy", "casadi"), "seeds": [SEEDS[0], SEEDS[-1]], "vessels": table})

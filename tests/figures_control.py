@@ -136,18 +136,45 @@ def shapes() -> Iterator[Row]:
 def catalogue() -> Iterator[Row]:
     for name, boat in benchmark("catalogue")["vessels"].items():
         length, time = boat["scale"]
-        still, field = boat["policy_ideal"], boat["policy_field"]
+        field = boat["policy_field"]
         yield row(
             name,
             f"{boat['length']:.3g}" + "*" * boat["length_estimated"],
             f"{length:g}, {time:g}",
             f"{boat['speed']:.2f}",
             f"{boat['radius_lengths']:.1f}",
-            relative(still),
+            relative(boat["deployed_ideal"]),
+            f"{boat['policy_ideal']['mean_cm']:.2f}",
             f"{boat['mpc_ideal']['mean_cm']:.2f}",
             relative(field) + ("" if field["diverged"] else f", {field['worst_cm']:.1f}"),
             relative(boat["mpc_field"]),
         )
+
+
+def under() -> Iterator[Row]:
+    errors = benchmark("without_sway")["position_cm"]
+    for boat in errors["policy, field, corners 4 m"]:
+        found = []
+        for sea, kinds in (("ideal", ("policy", "policy ideal", "mpc", "los")), ("field", ("policy", "mpc", "los"))):
+            for radius in (4, 2):
+                runs = (errors[f"{kind}, {sea}, corners {radius} m"][boat] for kind in kinds)
+                found.append(", ".join(rounded(run) for run in runs))
+        yield row(boat, *found)
+
+
+def station() -> Iterator[Row]:
+    kept = benchmark("under_hold")
+    for boat, policy in kept["policy"].items():
+        los = kept["los"][boat]
+        cells = (f"{run['distance_m']:.2f}, {run['turns']:.1f}, {run['delta_tau']:.3f}" for run in (policy, los))
+        yield row(boat, f"{policy['radius_m']:.2f}", *cells)
+
+
+def thrusters() -> Iterator[Row]:
+    for case, rows in benchmark("real_thrusters")["cases"].items():
+        runs = (rows[name]["mean"] for name in ("field", "mpc"))
+        errors = (f"{run['position_cm']:.2f}, {run['heading_deg']:.2f}°, {run['delta_tau']:.3f}" for run in runs)
+        yield row(case, *errors)
 
 
 def relative(run: dict[str, float]) -> str:
@@ -198,6 +225,9 @@ CONTROL = {
     Key("docs/notes/policies.md", "Field sea, five platforms", "controller"): policies,
     Key("docs/notes/policies.md", "Other shapes and vessels", "cm, °"): shapes,
     Key("docs/notes/policies.md", "All vessels of the catalogue", "vessel"): catalogue,
+    Key("docs/notes/policies.md", "Boats without sway force", "boat"): under,
+    Key("docs/notes/policies.md", "Boats without sway force", "boat, station"): station,
+    Key("docs/notes/policies.md", "Real thrusters and an estimator", "case"): thrusters,
     Key("docs/differences.md", "Rivals", "still water"): rivals,
     Key("docs/differences.md", "Rivals", "boat, other model"): pairs,
 }
