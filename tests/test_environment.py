@@ -288,7 +288,7 @@ def test_sizes_are_what_the_task_declares():
 
 
 def test_a_current_is_weaker_for_a_boat_whose_forces_do_not_hold_it():
-    environment = TrackingEnv(Sea.field(), fastest=5.0)
+    environment = TrackingEnv(Sea.field(), fastest=5.0, held=0.5)
     state = environment.reset(jnp.full(environment.reset_draws, 0.5))
     state = state._replace(disturbance=state.disturbance.at[:2].set(jnp.array([0.0, 0.2])))
     for name in PLATFORMS:
@@ -301,3 +301,5 @@ def test_a_current_is_weaker_for_a_boat_whose_forces_do_not_hold_it():
     # alpha_v = 0.04 and 0.4 1/s: a top speed in sway of 0.1 m/s, and no Munk moment.
     weak = ship.at[1].set(0.04).at[8].set(0.0)
     np.testing.assert_allclose(environment._current(state._replace(e=weak)), [0.0, 0.05], rtol=1e-5)
+    # The paper's recipe has the whole current for every boat.
+    np.testing.assert_allclose(TrackingEnv(Sea.field())._current(state._replace(e=weak)), [0.0, 0.2], rtol=1e-6)

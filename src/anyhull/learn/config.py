@@ -235,14 +235,17 @@ def apg(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
         initial_offset=APG_OFFSET,
         turn_share=0.85,
         fastest=FIELD_FASTEST if disturbed else CRUISE,
+        held=0.5 if disturbed else 0.0,
         thrusters=FIELD_THRUSTERS if disturbed else ThrusterModel(),
     )
+    # Ships have shorter lever arms than small boats with thrusters at their corners.
+    boats = replace(environment.randomization, arm=(0.12, 2.0)) if disturbed else environment.randomization
     rates: Any = {"learning_rate": 1e-3, "final_learning_rate": 1e-4}
     more: Any = {"updates": 12000, "num_envs": 2048} if disturbed else {"updates": 3300}
     return replace(
         config,
         recipe="apg",
-        environment=replace(environment, privileged_sea=disturbed),
+        environment=replace(environment, privileged_sea=disturbed, randomization=boats),
         distillation=replace(config.distillation, minibatches=4, nll=0.1, **rates),
         apg=teacher,
         finetune=replace(teacher, **more, latent=1e-3, nll=5e-3, curriculum=False),

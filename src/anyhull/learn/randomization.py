@@ -23,7 +23,7 @@ TOP_SPEED = {"u": (0.353, 21.0), "v": (0.324, 5.79), "r": (0.5, 33.0)}
 SWAY_SHARE = (0.15, 1.5)
 """Peak sway over peak surge acceleration."""
 
-ARM = (0.12, 2.0)
+ARM = (0.25, 2.0)
 """Lever arm M_z^max / F_x^max, m: ties the Munk moment to the yaw authority of a boat of that size."""
 
 WITHOUT_SWAY: dict[str, tuple[float, float]] = {
@@ -56,6 +56,8 @@ class Randomization:
     """Whether `any` boat with sway force is drawn uniformly in the logarithm of its components, or in themselves."""
     sway: bool = True
     """Whether `any` boat has sway force; without it, alpha_v is that of a sideways push as large as the surge force."""
+    arm: Range = ARM
+    """Lever arms of `any` boat with sway force, m."""
     alpha_u: Range = RANGES["alpha_u"]
     alpha_v: Range = RANGES["alpha_v"]
     alpha_r: Range = RANGES["alpha_r"]
@@ -114,7 +116,7 @@ class Randomization:
         low, high = max(self.c_rv[0], -1 / self.c_ru[0]), min(self.c_rv[1], -1 / self.c_ru[1])
         c_rv = jnp.exp(spread * jnp.where(signed < 0, -math.log(low), math.log(high)) * signed**3)
         # Fx/m11 = alpha_u and Mz/I = alpha_r, so m11/I = alpha_r / (alpha_u · arm).
-        c_uv = (1 - c_rv) * alpha_r / (alpha_u * between(*ARM, uniforms[7]))
+        c_uv = (1 - c_rv) * alpha_r / (alpha_u * between(*self.arm, uniforms[7]))
         # At 0.6 m/s and 0.1 m/s of sway the yaw actuator must at least balance the Munk moment.
         bound = alpha_r / 0.06
         c_uv = jnp.clip(c_uv, jnp.maximum(self.c_uv[0], -bound), jnp.minimum(self.c_uv[1], bound))
