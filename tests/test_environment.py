@@ -288,7 +288,7 @@ def test_sizes_are_what_the_task_declares():
 
 
 def test_a_current_is_weaker_for_a_boat_whose_forces_do_not_hold_it():
-    environment = TrackingEnv(Sea.field(), fastest=5.0, held=0.5)
+    environment = TrackingEnv(Sea.field(), fastest=5.0, current_share=0.5)
     state = environment.reset(jnp.full(environment.reset_draws, 0.5))
     state = state._replace(disturbance=state.disturbance.at[:2].set(jnp.array([0.0, 0.2])))
     for name in PLATFORMS:

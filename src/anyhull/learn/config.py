@@ -235,7 +235,7 @@ def apg(method: str, sea: str = "ideal", vessel: str | None = None) -> Config:
         initial_offset=APG_OFFSET,
         turn_share=0.85,
         fastest=FIELD_FASTEST if disturbed else CRUISE,
-        held=0.5 if disturbed else 0.0,
+        current_share=0.5 if disturbed else 0.0,
         thrusters=FIELD_THRUSTERS if disturbed else ThrusterModel(),
     )
     # Ships have shorter lever arms than small boats with thrusters at their corners.

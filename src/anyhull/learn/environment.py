@@ -150,8 +150,8 @@ class TrackingEnv:
     """Whether e in the privileged vector is on a logarithmic scale; else as the paper prints it."""
     fastest: float = reference_generator.CRUISE
     """Highest speed of the references, m/s."""
-    held: float = 0.0
-    """Share of a boat's forces that the current takes at most; 0 for the whole current, whatever the boat."""
+    current_share: float = 0.0
+    """Largest share of a boat's forces that the current takes; 0 for the whole current, whatever the boat."""
     thrusters: ThrusterModel = field(default_factory=ThrusterModel)
     """What real thrusters and hulls do beyond the paper's model; by default nothing."""
 
@@ -304,13 +304,13 @@ class TrackingEnv:
         return jnp.asarray(observation.pack(Privileged(e, scales[0] * delay, scales[1] * drift, scales[2] * force)))
 
     def _current(self, state: EnvState) -> Float[Array, " 2"]:
-        """The current, weaker where `held` of a boat's forces do not hold it from the side, or its Munk moment."""
+        """The current, weaker where it would take more than `current_share` of the sway force or yaw moment."""
         current = state.disturbance[CURRENT]
-        if self.sea.current == 0 or not self.held:
+        if self.sea.current == 0 or not self.current_share:
             return current
         _, alpha_v, alpha_r, _, d_v, *_, c_uv = state.e
-        munk = self.held * alpha_r / jnp.maximum(jnp.abs(c_uv) * self._capability(state.e).fast, 1e-6)
-        sway = self.held * alpha_v / d_v if self.randomization.sway else jnp.inf
+        munk = self.current_share * alpha_r / jnp.maximum(jnp.abs(c_uv) * self._capability(state.e).fast, 1e-6)
+        sway = self.current_share * alpha_v / d_v if self.randomization.sway else jnp.inf
         return current * jnp.minimum(jnp.minimum(munk, sway) / self.sea.current, 1.0)
 
     def _capability(self, e: Float[Array, " 9"]) -> reference_generator.Capability:
